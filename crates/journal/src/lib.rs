@@ -107,5 +107,5 @@ pub use values::{
     ContentBlock, Enforced, ExpandedPrompt, FileVersionRecord, ImageRef, Level, Limits, MediaType,
     OpenTurn, Outcome, OwnOriginRecord, PathAct, ProcessAct, ProcessUsage, PromptPart,
     ProviderFailure, ProxyConnection, Refusal, RefusalKind, RestoredSession, Rule, RuleEffect,
-    SocketSpec, Subject, SummaryStep, Tier, ToolKind, TurnEnd, Usage, WorkerDeaths,
+    SessionCost, SocketSpec, Subject, SummaryStep, Tier, ToolKind, TurnEnd, Usage, WorkerDeaths,
 };

@@ -5,12 +5,13 @@
 use crate::reader::FILE;
 use crate::resume_state::is_of_a_turn;
 use crate::{
-    JournalEntry, JournalRecord, LastTurn, ReadError, SessionHeader, WorkerDeaths, is_held, newest,
-    read,
+    JournalEntry, JournalRecord, LastTurn, ReadError, SessionCost, SessionHeader, Usage,
+    WorkerDeaths, is_held, newest, read,
 };
 use memchr::memmem;
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// A journal of so many bytes at most is read whole.
@@ -25,6 +26,12 @@ const PROMPT: &[u8] = br#","kind":"PROMPT","#;
 const CHANGED: &[u8] = br#","kind":"CHANGED","#;
 /// Bytes from there on that hold a name's whole record.
 const NAME_LINE: u64 = 4 << 10;
+/// A journal of so many bytes at most has its costs summed.
+const SUMMED: u64 = 64 << 20;
+/// Where the kind of a record stands on its line.
+const KIND: usize = 80;
+/// The last bytes of a line of an answer that hold its cost: numbers, and the ID of a session.
+const COST_TAIL: usize = 500;
 /// Bytes searched per read.
 const STEP: usize = 256 << 10;
 
@@ -43,12 +50,16 @@ pub struct SessionSummary {
     pub name: String,
     /// Its prompts; unknown where the journal is very long.
     pub turns: Option<u32>,
+    /// What it cost; unknown where the journal is very long.
+    pub cost: SessionCost,
     /// How its last turn stands.
     pub turn: LastTurn,
     /// The damage found so far, if any.
     pub trouble: Option<ReadError>,
     /// True if a process held its lock.
     held: bool,
+    /// The calls of sub-agents whose cost is counted.
+    tasks: BTreeSet<u32>,
 }
 
 /// Summarizes the session in this directory, without its lock and without changing it. An
@@ -102,7 +113,49 @@ fn look(dir: &Path, seen: &mut SessionSummary) -> Result<(), ReadError> {
         let (name, prompts) = searched.map_err(|source| ReadError::Io { path, source })?;
         (seen.name, seen.turns) = (name.unwrap_or_default(), Some(prompts));
     }
+    seen.cost = SessionCost::default();
+    if length <= SUMMED {
+        let path = dir.join(FILE);
+        let summed = File::open(&path).and_then(|journal| cost_of(BufReader::new(journal)));
+        seen.cost = summed.map_err(|source| ReadError::Io { path, source })?;
+    }
     Ok(())
+}
+
+/// The cost in all lines. Only those of summaries, which are few, are parsed.
+fn cost_of(mut journal: impl BufRead) -> io::Result<SessionCost> {
+    let (mut cost, mut tasks, mut line) = (SessionCost::default(), BTreeSet::new(), Vec::new());
+    loop {
+        line.clear();
+        if journal.read_until(b'\n', &mut line)? == 0 {
+            return Ok(cost);
+        }
+        let head = &line[..line.len().min(KIND)];
+        let is = |kind: &[u8]| memmem::find(head, kind).is_some();
+        if is(br#","kind":"ANSWER","#) {
+            let tail = &line[line.len().saturating_sub(COST_TAIL)..];
+            match number_behind(tail, br#","cost":"#) {
+                Some(more) => cost.add(Some(more)),
+                // Of an answer that was stopped, the vendor counted nothing.
+                None if memmem::find(tail, br#""usage":{}"#).is_some() => {}
+                None => cost.add(None),
+            }
+        } else if is(br#","kind":"SPENT","#) && tasks.insert(number_behind(&line, br#","call":"#)) {
+            cost.add(number_behind(&line, br#","cost":"#));
+        } else if is(br#","kind":"SUMMARY","#)
+            && let Ok(JournalRecord::Summary(step)) = serde_json::from_slice(&line)
+            && let Some((_, of_summary)) = step.use_of_model()
+        {
+            cost.add(of_summary);
+        }
+    }
+}
+
+/// The number behind the last of these words.
+fn number_behind(line: &[u8], words: &[u8]) -> Option<u64> {
+    let at = memmem::rfind(line, words)? + words.len();
+    let digits = line[at..].iter().take_while(|byte| byte.is_ascii_digit());
+    String::from_utf8(digits.copied().collect()).ok()?.parse().ok()
 }
 
 /// What a search of a whole journal finds without parsing it.
@@ -181,6 +234,18 @@ impl SessionSummary {
             self.turns = self.turns.map(|turns| turns + 1);
         } else if let JournalRecord::Changed { name: Some(name), .. } = record {
             self.name = name;
+        } else if let JournalRecord::Answer { usage, cost, .. } = record {
+            if usage != Usage::default() || cost.is_some() {
+                self.cost.add(cost);
+            }
+        } else if let JournalRecord::Spent { call, cost, .. } = record {
+            if self.tasks.insert(call) {
+                self.cost.add(cost);
+            }
+        } else if let JournalRecord::Summary(step) = record
+            && let Some((_, cost)) = step.use_of_model()
+        {
+            self.cost.add(cost);
         }
     }
 }
@@ -190,7 +255,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::line::seal;
-    use serde_json::{Map, Value};
+    use serde_json::{Map, Value, json};
     use std::io::Cursor;
 
     /// Gives its bytes out in pieces, as a file may.
@@ -215,6 +280,44 @@ mod tests {
         for piece in [1, 2, 16, 17, 18, 50, 1000, usize::MAX] {
             assert_eq!(search(Pieces(journal.as_bytes(), piece)).unwrap().prompts, 40, "{piece}");
         }
+    }
+
+    #[test]
+    fn the_cost_of_a_long_journal_is_that_of_its_records() {
+        let line =
+            |kind: &str, fields: Value| seal(7, 5, kind, &serde_json::from_value(fields).unwrap());
+        let says = r#","kind":"ANSWER","cost":9000"#;
+        let answer = |text: &str, usage: Value, cost: Option<u64>| {
+            let blocks = json!([{ "type": "text", "text": text }]);
+            let mut fields = json!({ "round": 1, "blocks": blocks, "usage": usage });
+            if let Some(cost) = cost {
+                fields["cost"] = cost.into();
+            }
+            line("ANSWER", fields)
+        };
+        let used = || json!({ "input": 3, "output": 4 });
+        let spent = |call: u32| {
+            let fields = json!({ "call": call, "session": "s1-1", "rounds": 2, "calls": 3, "usage": {}, "cost": 7 });
+            line("SPENT", fields)
+        };
+        let summary =
+            json!({ "step": "written", "round": 1, "text": says, "usage": {}, "cost": 2 });
+        let mut journal = answer(says, used(), Some(5)) + &spent(1) + &spent(1) + &spent(2);
+        journal += &line("SUMMARY", summary);
+        journal += &answer(&"x".repeat(3000), json!({}), None);
+        journal += &line("PROMPT", json!({ "text": says }));
+        let sum = |journal: &str| cost_of(journal.as_bytes()).unwrap();
+        assert_eq!(sum(&journal), SessionCost::Whole(21));
+        // As the fold over the records has it.
+        let mut seen = SessionSummary::default();
+        for line in journal.lines() {
+            let record = serde_json::from_str(line).unwrap();
+            seen.take(JournalEntry { seq: 1, time: 1, record });
+        }
+        assert_eq!(seen.cost, SessionCost::Whole(21));
+        journal += &answer(says, used(), None);
+        assert_eq!(sum(&journal), SessionCost::AtLeast(21));
+        assert_eq!(sum(""), SessionCost::Unknown);
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub use crate::session_request::{
     ProjectTrust, SessionEnding, SessionQuery, SessionRequest, SessionStart, SessionWish,
     SettingChange, Unsandboxed,
 };
-pub use crate::status::{DaemonStatus, ProcessRow, SessionRow, SessionStatus};
+pub use crate::status::{DaemonStatus, ProcessRow, SessionCost, SessionRow, SessionStatus};
 use crate::store::ChangeSet;
 use crate::tool::NamespaceKind;
 use crate::{Decode, Encode, Link};

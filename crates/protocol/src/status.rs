@@ -3,6 +3,7 @@
 use crate::confinement::{FilePath, Tier};
 use crate::ids::{CallId, SessionId};
 use crate::{Decode, Encode};
+pub use journal::SessionCost;
 
 /// Where a session is.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -64,6 +65,8 @@ pub struct SessionRow {
     pub last: u64,
     /// Prompts so far; not counted where the session is long and not live.
     pub turns: Option<u32>,
+    /// What its answers and its sub-agents cost.
+    pub cost: SessionCost,
     /// Attached clients.
     pub clients: u32,
     /// The call that it works for, if it is a sub-agent's.

@@ -8,8 +8,8 @@ use crate::fleet_commands;
 use crate::output::{print, print_json};
 use crate::sessions;
 use crate::table::table;
-use client::one_line;
-use protocol::client::{SessionRow, SessionStatus};
+use client::{in_dollars, one_line};
+use protocol::client::{SessionCost, SessionRow, SessionStatus};
 use serde_json::{Value, json};
 
 pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
@@ -26,7 +26,8 @@ pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
             eprintln!("agentd: there is no session yet; `agentd` in a project starts one");
         }
         false => {
-            let head = ["SESSION", "STATE", "TURNS", "LAST", "PROJECT", "TITLE"].map(str::to_owned);
+            let head = ["SESSION", "STATE", "TURNS", "COST", "LAST", "PROJECT", "TITLE"]
+                .map(str::to_owned);
             let other = elsewhere.iter().map(other_cells);
             let all: Vec<_> = std::iter::once(head).chain(tree(&rows)).chain(other).collect();
             print(&table(&all));
@@ -36,12 +37,13 @@ pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
 }
 
 /// A session on another host of the fleet.
-fn other_cells(session: &Value) -> [String; 6] {
+fn other_cells(session: &Value) -> [String; 7] {
     let word = |key: &str| session[key].as_str().unwrap_or_default();
     let project = word("project").trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     [
         word("session_id").to_owned(),
         format!("{} on {}", word("state"), one_line(word("host"), 20)),
+        "-".to_owned(),
         "-".to_owned(),
         session["began"].as_f64().map_or("-".to_owned(), |began| time(began as u64)),
         one_line(project, 20),
@@ -50,7 +52,7 @@ fn other_cells(session: &Value) -> [String; 6] {
 }
 
 /// The lines of a table, each sub-agent below the session that it works for.
-fn tree(rows: &[SessionRow]) -> Vec<[String; 6]> {
+fn tree(rows: &[SessionRow]) -> Vec<[String; 7]> {
     let is_known = |row: &SessionRow| {
         let parent = row.parent.as_ref();
         parent.is_some_and(|call| rows.iter().any(|other| other.session == call.session))
@@ -60,7 +62,7 @@ fn tree(rows: &[SessionRow]) -> Vec<[String; 6]> {
     lines
 }
 
-fn add(row: &SessionRow, rows: &[SessionRow], depth: usize, lines: &mut Vec<[String; 6]>) {
+fn add(row: &SessionRow, rows: &[SessionRow], depth: usize, lines: &mut Vec<[String; 7]>) {
     let mut line = cells(row);
     line[0].insert_str(0, &"  ".repeat(depth));
     lines.push(line);
@@ -74,7 +76,7 @@ fn add(row: &SessionRow, rows: &[SessionRow], depth: usize, lines: &mut Vec<[Str
     }
 }
 
-fn cells(row: &SessionRow) -> [String; 6] {
+fn cells(row: &SessionRow) -> [String; 7] {
     let project = row.project.to_path();
     let (word, why) = state(&row.state);
     let title = if row.title.is_empty() { why.unwrap_or("-") } else { &row.title };
@@ -92,6 +94,11 @@ fn cells(row: &SessionRow) -> [String; 6] {
             | SessionStatus::IdleCutShort(_) => word.replace('_', " "),
         },
         row.turns.map_or("-".to_owned(), |turns| turns.to_string()),
+        match row.cost {
+            SessionCost::Unknown | SessionCost::AtLeast(0) => "-".to_owned(),
+            SessionCost::Whole(cost) => in_dollars(cost),
+            SessionCost::AtLeast(cost) => format!(">{}", in_dollars(cost)),
+        },
         if row.last == 0 { "-".to_owned() } else { time(row.last) },
         project.file_name().map_or("-".to_owned(), |name| one_line(&name.to_string_lossy(), 20)),
         match row.name.as_str() {
@@ -128,6 +135,11 @@ fn line(row: &SessionRow) -> String {
         | SessionStatus::CutShort(_)
         | SessionStatus::IdleCutShort(_) => 0,
     };
+    let (cost, is_whole) = match row.cost {
+        SessionCost::Unknown => (None, false),
+        SessionCost::Whole(cost) => (Some(cost as f64 / 1e6), true),
+        SessionCost::AtLeast(cost) => (Some(cost as f64 / 1e6), false),
+    };
     let line = json!({
         "session_id": row.session.0,
         "name": row.name,
@@ -140,6 +152,8 @@ fn line(row: &SessionRow) -> String {
         "began": row.began,
         "last": row.last,
         "turns": row.turns,
+        "cost_usd": cost,
+        "cost_is_whole": is_whole,
         "clients": row.clients,
         "parent": row.parent.as_ref().map(|call| &call.session.0),
         "parent_call": row.parent.as_ref().map(|call| call.number),
@@ -165,8 +179,24 @@ mod tests {
             began: 0,
             last: 0,
             turns: Some(1),
+            cost: SessionCost::Unknown,
             clients: 0,
             parent,
+        }
+    }
+
+    #[test]
+    fn a_cost_is_shown_as_far_as_it_is_known() {
+        for (cost, shown, dollars, is_whole) in [
+            (SessionCost::Whole(120_000), "$0.12", json!(0.12), true),
+            (SessionCost::AtLeast(120_000), ">$0.12", json!(0.12), false),
+            (SessionCost::AtLeast(0), "-", json!(0.0), false),
+            (SessionCost::Unknown, "-", Value::Null, false),
+        ] {
+            let row = SessionRow { cost, ..row("a", None) };
+            assert_eq!(cells(&row)[3], shown);
+            let line: Value = serde_json::from_str(&line(&row)).unwrap_or_default();
+            assert_eq!((&line["cost_usd"], &line["cost_is_whole"]), (&dollars, &json!(is_whole)));
         }
     }
 

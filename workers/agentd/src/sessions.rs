@@ -176,6 +176,7 @@ fn from_disk(dir: &Path, id: String) -> SessionRow {
         began: seen.began,
         last: seen.last,
         turns: seen.turns,
+        cost: seen.cost,
         clients: 0,
         parent,
     }

@@ -10,6 +10,7 @@ mod content;
 mod expanded_prompt;
 mod refusal;
 mod reopening;
+mod session_cost;
 mod summary_step;
 
 pub use cage::{Enforced, Level, Limits, ProcessUsage, Tier};
@@ -18,6 +19,7 @@ pub use content::{ContentBlock, ImageRef, MediaType};
 pub use expanded_prompt::{ExpandedPrompt, PromptPart};
 pub use refusal::{PathAct, ProcessAct, Refusal, RefusalKind, SocketSpec, Subject};
 pub use reopening::{OpenTurn, RestoredSession};
+pub use session_cost::SessionCost;
 pub use summary_step::{CompactionCause, SummaryStep};
 
 use crate::Digest;

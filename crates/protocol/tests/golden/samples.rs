@@ -701,6 +701,11 @@ goldens! {
         CutShort => SessionStatus::CutShort(text("signal 9")),
         IdleCutShort => SessionStatus::IdleCutShort(text("signal 9")),
     }
+    client::SessionCost {
+        Unknown => protocol::client::SessionCost::Unknown,
+        Whole => protocol::client::SessionCost::Whole(270_000),
+        AtLeast => protocol::client::SessionCost::AtLeast(300),
+    }
     client::SessionQuery {
         Changes => protocol::client::SessionQuery::Changes { since: 7 },
         Context => protocol::client::SessionQuery::Context,
@@ -1653,6 +1658,7 @@ fn session_row() -> SessionRow {
         began: 1 << 40,
         last: 1 << 40,
         turns: Some(3),
+        cost: protocol::client::SessionCost::Whole(270_000),
         clients: 2,
         parent: Some(call_id()),
     }

@@ -206,6 +206,7 @@ fn session_row(sessions: &Path, name: String) -> SessionRow {
         began: seen.began,
         last: seen.last,
         turns: seen.turns,
+        cost: seen.cost,
         clients: 0,
         parent,
     }
