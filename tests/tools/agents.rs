@@ -349,6 +349,11 @@ fn a_question_of_a_sub_agent_is_answered_in_its_parents_terminal() {
     opening.mode = Some(PermissionMode::Ask);
     let session = wire.open(&opening);
     wire.prompt(&session, "begin");
+    let begun = wire.event("its call", |event| match event {
+        ClientEvent::Output { call, begun: Some(begun), .. } => Some((call.number, begun.clone())),
+        _ => None,
+    });
+    assert_eq!((begun.0, begun.1.id.number, begun.1.tool.as_str()), (1, 1, "bash"));
     let question = wire.event("the question", |event| match event {
         ClientEvent::Asked { question } => Some(question.clone()),
         _ => None,

@@ -108,7 +108,7 @@ impl CallMachine {
             CallInput::Began => self.on_began(),
             CallInput::Output(text) => {
                 let call = self.facts.call.id.clone();
-                vec![CallEffect::Show(ClientEvent::Output { call, text })]
+                vec![CallEffect::Show(ClientEvent::Output { call, text, begun: None })]
             }
             CallInput::Detach => self.on_detach(),
             CallInput::Done(report) => self.on_done(report),

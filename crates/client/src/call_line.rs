@@ -168,17 +168,14 @@ impl CallLine {
     pub fn of(block: &CallBlock) -> Self {
         let title = one_line(&call_title(&block.call), 400);
         let Some(result) = &block.result else {
-            let waits = block.cage.is_none().then(|| "waits".to_owned());
+            let waits = (!block.runs()).then(|| "waits".to_owned());
             return Self { state: CallState::Runs, title, facts: waits.into_iter().collect() };
         };
         let state = CallState::of_result(result);
         let has_failed = state == CallState::Done && result.is_error;
         let state = if has_failed { CallState::Failed } else { state };
         let mut facts = end_facts(state, block, result);
-        facts.extend(block.agent_calls.map(|calls| match calls {
-            1 => "1 call".to_owned(),
-            calls => format!("{calls} calls"),
-        }));
+        facts.extend(block.agent_calls.map(calls_in_words));
         Self { state, title, facts: facts.iter().map(|fact| one_line(fact, FACT)).collect() }
     }
 
@@ -192,6 +189,14 @@ impl CallLine {
         };
         let words = word.map(CallState::word).into_iter();
         words.chain(self.facts.iter().map(String::as_str)).map(|it| format!(" · {it}")).collect()
+    }
+}
+
+/// A number of calls.
+pub(crate) fn calls_in_words(calls: u32) -> String {
+    match calls {
+        1 => "1 call".to_owned(),
+        calls => format!("{calls} calls"),
     }
 }
 

@@ -163,10 +163,10 @@ fn streamed(screen: &Screen, columns: usize) -> Vec<LiveRow> {
 }
 
 fn running(block: &CallBlock) -> Vec<(String, Paint)> {
-    let state = match (block.place, &block.cage) {
+    let state = match (block.place, block.runs()) {
         (CallPlace::Background, _) => "runs in the background",
-        (CallPlace::Foreground, Some(_)) => "runs",
-        (CallPlace::Foreground, None) => "waits",
+        (CallPlace::Foreground, true) => "runs",
+        (CallPlace::Foreground, false) => "waits",
     };
     let title = one_line(&call_title(&block.call), 200);
     let mut rows = vec![(format!("● {title} ({state})"), Paint::Bold)];

@@ -2,6 +2,7 @@
 //! gives the time, and paints the line again when a second is over.
 
 use crate::call_gist::call_title;
+use crate::call_line::calls_in_words;
 use crate::cost::count;
 use crate::lines::{display_width, in_time, last_lines, one_line, truncate};
 use crate::screen::{ConnectionState, Screen, ScreenInput, TurnState};
@@ -182,11 +183,7 @@ fn phase(screen: &Screen) -> Option<TurnPhase> {
     let mut open = items.open().iter().filter(|call| !call.is_in_background());
     if let Some(call) = items.only_call() {
         let id = call.call.id.clone();
-        return Some(if call.cage.is_some() {
-            TurnPhase::Runs(id)
-        } else {
-            TurnPhase::CallWaits(id)
-        });
+        return Some(if call.runs() { TurnPhase::Runs(id) } else { TurnPhase::CallWaits(id) });
     }
     if open.next().is_some() {
         return Some(TurnPhase::RunsSeveral(open.count() + 1));
@@ -258,8 +255,13 @@ fn line(
         TurnPhase::CallWaits(_) | TurnPhase::Runs(_) => {
             is_of_server = false;
             let call = screen.items().only_call();
-            facts.extend(call.and_then(|call| lines_in_words(call.lines)));
-            last = call.and_then(|call| last_lines(&call.tail, 1).pop()).unwrap_or_default();
+            let works = call.and_then(|call| call.agent_works.clone());
+            facts.extend(match works {
+                Some(_) => call.and_then(|call| call.agent_calls).map(calls_in_words),
+                None => call.and_then(|call| lines_in_words(call.lines)),
+            });
+            let printed = || call.and_then(|call| last_lines(&call.tail, 1).pop());
+            last = works.or_else(printed).unwrap_or_default();
             let title = call.map(|call| call_title(&call.call)).unwrap_or_default();
             let waits = if matches!(phase, TurnPhase::Runs(_)) { "" } else { " (waits to start)" };
             format!("{}{waits}", one_line(&title, longest_title))

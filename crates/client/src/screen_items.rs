@@ -2,7 +2,7 @@
 //! pages of earlier events.
 
 use crate::answer_texts::text_blocks;
-use crate::call_gist::gist;
+use crate::call_gist::{call_title, gist};
 use crate::compaction_text::describe_compaction;
 use crate::cost::Spent;
 use crate::lines::one_line;
@@ -14,7 +14,7 @@ use protocol::confinement::Enforced;
 use protocol::content::ContentBlock;
 use protocol::ids::CallId;
 use protocol::judgement::Question;
-use protocol::session::TurnEnd;
+use protocol::session::{TASK, TurnEnd};
 
 /// How the decision of a person begins, in the supervisor's words.
 const ANSWERED_BY: &str = "answered by ";
@@ -22,8 +22,8 @@ const ANSWERED_BY: &str = "answered by ";
 /// Of a turn without calls.
 const NO_CALL: u32 = u32::MAX;
 
-/// Characters of a running call's output that are stored to show its last lines.
-const TAIL: usize = 2000;
+/// Characters of a running call's output that are stored, to show its end.
+const TAIL: usize = 16_000;
 /// Most characters of a call's gist in a line about it.
 const GIST: usize = 80;
 
@@ -94,8 +94,10 @@ pub struct CallBlock {
     pub result: Option<ToolResult>,
     /// Refusals by the kernel, one line each.
     pub refused: Vec<String>,
-    /// The calls of the sub-agent that it was, where the supervisor counted them.
+    /// The calls of the sub-agent that it is or was, as far as they are known.
     pub agent_calls: Option<u32>,
+    /// The newest call of the sub-agent that it is, in words.
+    pub agent_works: Option<String>,
 }
 
 /// Whether the conversation waits for a call.
@@ -119,12 +121,19 @@ impl CallBlock {
             result: None,
             refused: Vec::new(),
             agent_calls: None,
+            agent_works: None,
         }
     }
 
     /// True if a person allowed or denied it.
     pub(crate) fn is_answered_by_person(&self) -> bool {
         self.basis.as_deref().is_some_and(|basis| basis.starts_with(ANSWERED_BY))
+    }
+
+    /// True if it has begun. A sub-agent has cages of its own, and says where it works.
+    #[must_use]
+    pub fn runs(&self) -> bool {
+        self.cage.is_some() || (self.call.tool == TASK && !self.tail.is_empty())
     }
 
     /// True if the conversation goes on while it runs.
@@ -319,9 +328,13 @@ impl ScreenItems {
                 }
                 Vec::new()
             }
-            ClientEvent::Output { call, text } => {
+            ClientEvent::Output { call, text, begun } => {
                 if let Some(block) = self.find_mut(call) {
                     block.printed(text);
+                    if let Some(begun) = begun {
+                        block.agent_calls = Some(begun.id.number);
+                        block.agent_works = Some(call_title(begun));
+                    }
                 }
                 Vec::new()
             }

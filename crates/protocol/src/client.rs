@@ -293,12 +293,14 @@ pub enum ClientEvent {
         /// The cage.
         enforced: Enforced,
     },
-    /// It printed this. Not kept.
+    /// It printed this, or its sub-agent begins a call. Not kept.
     Output {
         /// Which.
         call: CallId,
         /// Control codes neutralised.
         text: String,
+        /// The call that the sub-agent begins, in its own session. Absent of what is printed.
+        begun: Option<Box<Call>>,
     },
     /// The conversation goes on while it runs.
     InBackground {

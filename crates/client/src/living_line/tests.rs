@@ -100,7 +100,7 @@ fn each_phase_has_its_words_and_its_own_time() {
     assert_eq!(desk.line(0), "● make test (waits to start) · 0 s · Esc stops");
     let call = CallId { session: session(), number: 1 };
     let text = "one\ntwo\n".to_owned();
-    desk.event(ClientEvent::Output { call, text });
+    desk.event(ClientEvent::Output { call, text, begun: None });
     assert_eq!(desk.line(1000), "● make test (waits to start) · 1 s · 2 lines · two · Esc stops");
     desk.event(bash(2));
     assert_eq!(desk.line(0), "● 2 calls run · 0 s · Esc stops");

@@ -868,7 +868,7 @@ fn a_call_is_a_live_block_until_it_ends() {
     screen.update(event(1, ClientEvent::Proposed { call }));
     screen.update(event(
         1,
-        ClientEvent::Output { call: call_id(1), text: "a\nb\nc\nd\n".to_owned() },
+        ClientEvent::Output { call: call_id(1), text: "a\nb\nc\nd\n".to_owned(), begun: None },
     ));
     let rows: Vec<_> =
         live_rows(&screen, None, (80, 24)).rows.into_iter().map(|row| row.text).collect();

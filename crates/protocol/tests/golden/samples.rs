@@ -783,7 +783,7 @@ goldens! {
         Asked => ClientEvent::Asked { question: question() },
         Decided => ClientEvent::Decided { call: call_id(), allowed: true, basis: text("a rule") },
         Started => ClientEvent::Started { call: call_id(), enforced: enforced() },
-        Output => ClientEvent::Output { call: call_id(), text: text("o") },
+        Output => ClientEvent::Output { call: call_id(), text: text("o"), begun: Some(Box::new(call())) },
         CallEnded => ClientEvent::CallEnded {
             call: call_id(),
             result: result(),

@@ -202,6 +202,8 @@ pub(crate) enum TaskToSession {
     Asks(Box<Question>),
     /// A question of a sub-agent has an answer, or needs none any more.
     Settled { call: CallId, allowed: bool, basis: String },
+    /// A sub-agent begins this call of its own.
+    Calls(Call),
     /// An answer of this client to a sub-agent's question does not count.
     Rejected { client: ActorRef<ClientMsg>, call: CallId, reason: String },
     /// The rights that this session has now bound those of its sub-agents: send them to this one.

@@ -15,6 +15,7 @@ use crate::messages::{AttachRequest, ClientMsg, SessionMsg};
 use crate::records::decode;
 use crate::task_outcome::TaskOutcome;
 use journal::JournalRecord;
+use protocol::call::Call;
 use protocol::client::{ClientEvent, NumberedEvent};
 use protocol::confinement::Level;
 use protocol::ids::{CallId, SessionId};
@@ -168,7 +169,14 @@ impl SessionEvents {
 
     pub(super) fn show_output(&self, call: u32, text: String) {
         let call = CallId { session: self.session.clone(), number: call };
-        self.show(&ClientEvent::Output { call, text });
+        self.show(&ClientEvent::Output { call, text, begun: None });
+    }
+
+    /// The sub-agent of this call begins a call of its own.
+    pub(super) fn show_agent_call(&self, call: u32, begun: Call) {
+        let call = CallId { session: self.session.clone(), number: call };
+        let (text, begun) = (String::new(), Some(Box::new(begun)));
+        self.show(&ClientEvent::Output { call, text, begun });
     }
 
     /// Tells people once which command behind edits does not run for want of trust.

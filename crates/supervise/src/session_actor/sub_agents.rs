@@ -53,6 +53,11 @@ impl SessionActorState {
             TaskToSession::Settled { call, allowed, basis } => {
                 self.on_task_settled(call, allowed, basis);
             }
+            TaskToSession::Calls(begun) => {
+                if let Some(number) = self.sub_agents.call_of(&begun.id.session) {
+                    self.events.show_agent_call(number, begun);
+                }
+            }
             TaskToSession::Rejected { client, call, reason } => {
                 self.events.reject(&client, &call, &reason);
             }

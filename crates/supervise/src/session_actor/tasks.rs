@@ -128,6 +128,11 @@ impl<S, H> SubAgents<S, H> {
         self.running.values().filter_map(|running| running.session.as_ref())
     }
 
+    /// The call that this session works for.
+    pub(super) fn call_of(&self, child: &SessionId) -> Option<u32> {
+        self.running.keys().find(|call| session_of(&self.own, **call) == *child).copied()
+    }
+
     /// The open session through which this one, somewhere below this session, is reached.
     fn way_to(&self, below: &SessionId) -> Option<&S> {
         let (_, running) = self.running.iter().find(|(call, _)| {

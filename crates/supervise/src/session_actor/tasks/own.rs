@@ -4,6 +4,7 @@ use super::OwnTask;
 use super::start::outcome_of;
 use crate::messages::{ClientMsg, RootMsg, SessionMsg, TaskToSession};
 use crate::task_outcome::TaskOutcome;
+use protocol::call::CallOrigin;
 use protocol::client::ClientEvent;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Question;
@@ -117,6 +118,8 @@ fn for_parent(event: &ClientEvent, session: &SessionId, agent: &str) -> Option<T
     } else if let ClientEvent::Decided { call, allowed, basis } = event {
         let (call, basis) = (call.clone(), basis.clone());
         Some(TaskToSession::Settled { call, allowed: *allowed, basis })
+    } else if let ClientEvent::Proposed { call } = event {
+        matches!(call.origin, CallOrigin::Model { .. }).then(|| TaskToSession::Calls(call.clone()))
     } else if let ClientEvent::CallEnded { call, .. } = event {
         let (call, basis) = (call.clone(), ENDED.to_owned());
         Some(TaskToSession::Settled { call, allowed: false, basis })
@@ -129,6 +132,7 @@ fn for_parent(event: &ClientEvent, session: &SessionId, agent: &str) -> Option<T
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use protocol::call::Call;
     use protocol::judgement::Ask;
 
     fn asked_in(session: &SessionId) -> ClientEvent {
@@ -161,12 +165,20 @@ mod tests {
     }
 
     #[test]
-    fn the_parent_hears_of_questions_and_their_ends_alone() {
+    fn the_parent_hears_of_questions_their_ends_and_calls_of_the_model_alone() {
         let own = SessionId("0123456789ab-1".into());
         let call = CallId { session: own.clone(), number: 3 };
         let decided = ClientEvent::Decided { call, allowed: true, basis: "a rule".into() };
         let settled = for_parent(&decided, &own, "reader");
         assert!(matches!(settled, Some(TaskToSession::Settled { allowed: true, .. })));
+        let proposed = |origin| {
+            let (id, tool) = (CallId { session: own.clone(), number: 4 }, "read".into());
+            let call = Call { id, origin, tool, input: "{}".into() };
+            for_parent(&ClientEvent::Proposed { call }, &own, "reader")
+        };
+        let begun = proposed(CallOrigin::model("u"));
+        assert!(matches!(begun, Some(TaskToSession::Calls(call)) if call.id.number == 4));
+        assert!(proposed(CallOrigin::ServerStart).is_none());
         let notice = ClientEvent::Notice { text: "the disk is full".into() };
         assert!(for_parent(&notice, &own, "reader").is_none());
     }
