@@ -19,6 +19,7 @@ mod project_files;
 mod questions;
 mod recording;
 mod rewind;
+mod running;
 mod session_models;
 mod session_names;
 mod session_search;

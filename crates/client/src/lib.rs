@@ -33,6 +33,7 @@ mod one_shot;
 mod refusal_lines;
 mod relay_source;
 mod run_view;
+mod running;
 mod screen;
 mod screen_items;
 mod screen_view;
@@ -84,6 +85,10 @@ pub use living_line::{LivingLine, TurnClock};
 pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
 pub use relay_source::RelaySource;
 pub use run_view::{Moment, RunView, ShownOpening, ViewOutput};
+pub use running::{
+    RunningAction, RunningRow, RunningThing, SecondsOf, call_of, likely_ports, running_actions,
+    running_rows, running_text, session_cost, session_state,
+};
 pub use screen::colon_command::{COMMANDS, KEYS};
 pub use screen::editor::{Editor, Layout, LineKeys};
 pub use screen::other_names::{OTHER_NAMES, OtherName};

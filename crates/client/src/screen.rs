@@ -16,6 +16,7 @@ mod pasted_image;
 mod question_keys;
 mod read;
 mod rewind;
+mod running_list;
 #[cfg(test)]
 mod tests;
 
@@ -389,6 +390,8 @@ struct LastWords {
     refused: Option<String>,
     /// What fills the model's context.
     context: context::ContextView,
+    /// What the list of `:running` waits for.
+    running: Option<running_list::AwaitedList>,
 }
 
 /// Sequence numbers of the first and the last recorded event received.
@@ -579,6 +582,7 @@ impl Screen {
         }
         self.prompts.unsure.append(&mut self.prompts.sent);
         self.connection = ConnectionState::Closed;
+        self.last_words.running = None;
         self.items.lost();
         self.prompts.queued.clear();
         self.turn = TurnState::Idle;

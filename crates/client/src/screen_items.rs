@@ -130,7 +130,7 @@ impl CallBlock {
         self.basis.as_deref().is_some_and(|basis| basis.starts_with(ANSWERED_BY))
     }
 
-    /// True if it has begun. A sub-agent has cages of its own, and says where it works.
+    /// True if this terminal saw it begin. A sub-agent has cages of its own, and says where it works.
     #[must_use]
     pub fn runs(&self) -> bool {
         self.cage.is_some() || (self.call.tool == TASK && !self.tail.is_empty())

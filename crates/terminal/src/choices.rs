@@ -3,14 +3,11 @@
 use crate::picker::{Picker, PickerItem, PickerKind};
 use client::{
     COMMANDS, OTHER_NAMES, OtherName, RewindPoint, RewindScope, Screen, ScreenInput, ThemeName,
-    in_dollars, one_line,
+    in_dollars, one_line, session_cost, session_state,
 };
 use protocol::client::{KnownModel, ModelFacts, SessionRow, SessionStatus};
 use protocol::ids::SessionId;
 use protocol::judgement::PermissionMode;
-
-/// Characters of the reason why a session cannot go on.
-const REASON: usize = 60;
 
 /// The modes, the one that asks least last.
 const MODES: [PermissionMode; 6] = [
@@ -26,6 +23,8 @@ const MODES: [PermissionMode; 6] = [
 pub(crate) const REWIND: &str = ":rewind";
 /// The other name that opens the picker of sessions.
 pub(crate) const RESUME: &str = ":resume";
+/// The command that opens the table of what runs.
+pub(crate) const RUNNING: &str = ":running";
 /// The command that leaves.
 const LEAVE: &str = ":q";
 /// The command that loads earlier events.
@@ -164,16 +163,7 @@ fn in_words(facts: &ModelFacts) -> String {
 
 /// A session of the supervisor's list.
 pub(crate) fn session(row: &SessionRow) -> PickerItem {
-    let state = match &row.state {
-        SessionStatus::Ended => "on disk".to_owned(),
-        SessionStatus::Idle => "ready".to_owned(),
-        SessionStatus::Working => "working".to_owned(),
-        SessionStatus::Background(count) => format!("{count} in the background"),
-        SessionStatus::Asking(count) => format!("{count} questions"),
-        SessionStatus::Degraded(why) => format!("degraded: {}", one_line(why, REASON)),
-        SessionStatus::Unreadable(why) => format!("unreadable: {}", one_line(why, REASON)),
-        SessionStatus::CutShort(_) | SessionStatus::IdleCutShort(_) => "cut short".to_owned(),
-    };
+    let state = session_state(&row.state);
     let project = row.project.to_path().display().to_string();
     PickerItem {
         text: match row.name.as_str() {
@@ -182,7 +172,10 @@ pub(crate) fn session(row: &SessionRow) -> PickerItem {
                 format!("{}  {}  {}", row.session, one_line(name, 60), one_line(&row.title, 60))
             }
         },
-        detail: format!("{state}  {}  {project}", row.model),
+        detail: match session_cost(row.cost) {
+            Some(cost) => format!("{state}  {cost}  {}  {project}", row.model),
+            None => format!("{state}  {}  {project}", row.model),
+        },
         value: row.session.0.clone(),
     }
 }
@@ -238,6 +231,10 @@ pub(crate) fn inputs(kind: PickerKind, value: &str, typed: &str) -> Vec<ScreenIn
         PickerKind::Places => Vec::new(),
         PickerKind::RewindScope => vec![ScreenInput::Command(format!("{REWIND} {value}"))],
         PickerKind::Values(command) => vec![ScreenInput::Command(format!("{command} {value}"))],
+        PickerKind::Ports(call) => vec![ScreenInput::Command(format!(":open {call} {value}"))],
+        PickerKind::StopCall(call) => vec![ScreenInput::Command(format!(":stop {call}"))],
+        // The view goes on to the next step.
+        PickerKind::Running | PickerKind::Actions => Vec::new(),
         PickerKind::Commands if !value.starts_with(':') => inputs(PickerKind::Slash, value, typed),
         PickerKind::Commands => {
             // Words in capitals stand for what is to be typed.

@@ -4,7 +4,7 @@ use crate::conversation::Conversation;
 use crate::markdown::Markdown;
 use crate::pager::Pager;
 use crate::panels::{self, PanelFacts, PanelView, Started};
-use crate::picker::Picker;
+use crate::picker::{Picker, PickerKind};
 use crate::question::{QuestionScroll, list_rows};
 use crate::row::{Links, Row};
 use crate::theme::Theme;
@@ -141,13 +141,6 @@ pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame
         frame.rows(&[bar], (0, 0), width);
     }
     frame.rows(&bottom.rows, (0, height), width);
-    if let Mode::Picker(picker) = &mut state.mode {
-        let rows = picker.view((columns, usize::from(height)), &look);
-        let rows = &rows[..rows.len().min(usize::from(height))];
-        let top = height - u16::try_from(rows.len()).unwrap_or(0);
-        frame.clear(top, rows.len(), width);
-        frame.rows(rows, (0, top), width);
-    }
     let (x, y) = bottom.cursor;
     let inside = (x.min(width.saturating_sub(1)), (height + y).min(area.height.saturating_sub(1)));
     frame.cursor = matches!(state.mode, Mode::Input).then_some(inside);
@@ -157,6 +150,15 @@ pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame
         let inner = usize::from(PANELS);
         let rows = panels::panels(screen, state.panel_facts(), inner, &look);
         frame.rows(&rows[..rows.len().min(usize::from(area.height))], (width + 2, 0), PANELS);
+    }
+    if let Mode::Picker(picker) = &mut state.mode {
+        // The table has what the panels have, and more of it.
+        let width = if picker.kind == PickerKind::Running { area.width } else { width };
+        let rows = picker.view((usize::from(width), usize::from(height)), &look);
+        let rows = &rows[..rows.len().min(usize::from(height))];
+        let top = height - u16::try_from(rows.len()).unwrap_or(0);
+        frame.clear(top, rows.len(), width);
+        frame.rows(rows, (0, top), width);
     }
     frame
 }

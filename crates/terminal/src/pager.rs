@@ -18,6 +18,8 @@ pub(crate) struct Pager {
     hint: String,
     /// From which row on which colon command is about the text, if any.
     pub(crate) commands: Vec<(usize, Option<String>)>,
+    /// The call whose output it shows while that comes.
+    pub(crate) follows: Option<u32>,
     /// First row of a selection; the row at the top is its end.
     selected: Option<usize>,
 }
@@ -36,7 +38,17 @@ impl Pager {
     pub(crate) fn new(title: String, rows: Vec<Row>, text: String) -> Self {
         let (search, hint) = (String::new(), String::new());
         let (commands, top) = (Vec::new(), 0);
-        Self { title, rows, text, top, search, typed: None, hint, commands, selected: None }
+        let (typed, follows, selected) = (None, None, None);
+        Self { title, rows, text, top, search, typed, hint, commands, follows, selected }
+    }
+
+    /// Its text goes on. Where its end was in view in so many rows, the new end is.
+    pub(crate) fn go_on(&mut self, rows: Vec<Row>, text: String, height: usize) {
+        let was_at_end = self.top + height >= self.rows.len();
+        (self.rows, self.text) = (rows, text);
+        let last = self.rows.len().saturating_sub(1);
+        self.top =
+            if was_at_end { self.rows.len().saturating_sub(height) } else { self.top.min(last) };
     }
 
     /// The rows in view, with what was found marked.

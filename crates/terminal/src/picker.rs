@@ -34,6 +34,14 @@ pub(crate) enum PickerKind {
     Places,
     /// Values of this command.
     Values(&'static str),
+    /// What runs and what waits.
+    Running,
+    /// What can be done with a row of that.
+    Actions,
+    /// Ports of this call; another one may be typed.
+    Ports(u32),
+    /// The end of this call, once more.
+    StopCall(u32),
 }
 
 impl PickerKind {
@@ -53,6 +61,10 @@ impl PickerKind {
             | Self::Rewind
             | Self::RewindScope
             | Self::Places
+            | Self::Running
+            | Self::Actions
+            | Self::Ports(_)
+            | Self::StopCall(_)
             | Self::Values(_) => None,
         }
     }
@@ -73,6 +85,8 @@ pub(crate) struct PickerItem {
 #[derive(Debug)]
 pub(crate) struct Picker {
     pub(crate) kind: PickerKind,
+    /// What the choice is about; may be empty.
+    subject: String,
     pub(crate) query: String,
     items: Vec<PickerItem>,
     /// Other names of items; shown to who types them.
@@ -100,9 +114,17 @@ impl Picker {
     pub(crate) fn new(kind: PickerKind, items: Vec<PickerItem>) -> Self {
         let (query, matches) = (String::new(), Vec::new());
         let other_names = Vec::new();
-        let mut picker = Self { kind, query, items, other_names, matches, at: 0, preview: None };
+        let subject = String::new();
+        let preview = None;
+        let mut picker = Self { kind, subject, query, items, other_names, matches, at: 0, preview };
         picker.search();
         picker
+    }
+
+    /// With a subject in its title.
+    pub(crate) fn about(mut self, subject: &str) -> Self {
+        subject.clone_into(&mut self.subject);
+        self
     }
 
     /// With other names of its items.
@@ -133,6 +155,11 @@ impl Picker {
     fn item(&self, at: usize) -> Option<&PickerItem> {
         let other = || self.other_names.get(at - self.items.len());
         self.items.get(at).or_else(other)
+    }
+
+    /// The port that was typed.
+    fn typed_port(&self) -> Option<u16> {
+        self.query.trim().parse().ok().filter(|port| *port > 0)
     }
 
     /// The names that what was typed is near to, where nothing matches.
@@ -177,10 +204,20 @@ impl Picker {
             | PickerKind::Rewind
             | PickerKind::RewindScope
             | PickerKind::Places
+            | PickerKind::Running
+            | PickerKind::Actions
+            | PickerKind::Ports(_)
+            | PickerKind::StopCall(_)
             | PickerKind::Values(_) => &self.query,
         };
         if words.is_empty() {
             self.matches = (0..self.items.len()).collect();
+            return;
+        }
+        // A port that is typed is this one, and none that is like it.
+        if let PickerKind::Ports(_) = self.kind {
+            self.matches =
+                (0..self.items.len()).filter(|at| self.items[*at].text == *words).collect();
             return;
         }
         let config = match self.kind {
@@ -192,6 +229,10 @@ impl Picker {
             | PickerKind::Rewind
             | PickerKind::RewindScope
             | PickerKind::Places
+            | PickerKind::Running
+            | PickerKind::Actions
+            | PickerKind::Ports(_)
+            | PickerKind::StopCall(_)
             | PickerKind::Values(_) => Config::DEFAULT,
         };
         let mut matcher = Matcher::new(config);
@@ -249,8 +290,17 @@ impl Picker {
                 self.query = self.nearest().swap_remove(0);
                 self.search();
             }
-            // What Enter would switch to has no words for the line.
-            KeyPress::Tab if matches!(self.kind, PickerKind::Sessions | PickerKind::Rewind) => {}
+            // What Enter would do has no words for the line.
+            KeyPress::Tab
+                if matches!(
+                    self.kind,
+                    PickerKind::Sessions
+                        | PickerKind::Rewind
+                        | PickerKind::Running
+                        | PickerKind::Actions
+                        | PickerKind::Ports(_)
+                        | PickerKind::StopCall(_)
+                ) => {}
             KeyPress::Tab => {
                 if let Some(item) = self.chosen() {
                     return PickerAction::Fill(item.value.clone(), self.query.clone());
@@ -263,6 +313,10 @@ impl Picker {
                     None if self.kind == PickerKind::Commands && !self.query.is_empty() => {
                         PickerAction::Choose(format!(":{}", self.query), self.query.clone())
                     }
+                    None if matches!(self.kind, PickerKind::Ports(_)) => match self.typed_port() {
+                        Some(port) => PickerAction::Choose(port.to_string(), self.query.clone()),
+                        None => return PickerAction::Stay,
+                    },
                     None => PickerAction::Close(self.query.clone()),
                 };
             }
@@ -286,10 +340,16 @@ impl Picker {
             PickerKind::RewindScope => "rewind what",
             PickerKind::Places => "Ctrl-G opens the file",
             PickerKind::Values(command) => command,
+            PickerKind::Running => "runs and waits",
+            PickerKind::Actions => "do with",
+            PickerKind::Ports(_) => "port of",
+            PickerKind::StopCall(_) => "stop",
         };
         let counts = format!("{} of {}", self.matches.len(), self.items.len());
+        let subject = if self.subject.is_empty() { "" } else { " " };
+        let title = format!("{title}{subject}{} ", self.subject);
         let mut rows = vec![
-            Row::new(&format!("{title} "), look.asks)
+            Row::new(&title, look.asks)
                 .with(&self.query, look.bold())
                 .with("▏ ", look.asks)
                 .with(&counts, look.dim)
@@ -298,7 +358,9 @@ impl Picker {
         let matched = self.matches.iter().filter_map(|at| self.item(*at));
         let with_detail = matched.filter(|item| !item.detail.is_empty());
         let column = with_detail.map(|item| display_width(&item.text)).max().unwrap_or(0);
-        let column = column.min(COLUMN);
+        // The rows of the table are as wide as they are to be.
+        let most = if self.kind == PickerKind::Running { usize::MAX } else { COLUMN };
+        let column = column.min(most);
         let first = (self.at + 1).saturating_sub(SHOWN);
         for (number, at) in self.matches.iter().enumerate().skip(first).take(SHOWN) {
             let Some(item) = self.item(*at) else { continue };
@@ -311,9 +373,13 @@ impl Picker {
             rows.push(if number == self.at { row.patched(look.bold()) } else { row });
         }
         if self.matches.is_empty() {
-            let words = match &*self.nearest() {
-                [] => "  nothing matches; Esc closes".to_owned(),
-                near => {
+            let words = match (self.kind, &*self.nearest()) {
+                (PickerKind::Ports(_), _) => match self.typed_port() {
+                    Some(port) => format!("  Enter opens port {port}; Esc closes"),
+                    None => "  type the number of the port; Esc closes".to_owned(),
+                },
+                (_, []) => "  nothing matches; Esc closes".to_owned(),
+                (_, near) => {
                     let near = near.join(" or ");
                     format!("  nothing matches; did you mean {near}? Tab takes it, Esc closes")
                 }

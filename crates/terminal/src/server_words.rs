@@ -14,6 +14,7 @@ const DESCRIPTION: usize = 100;
 pub(crate) struct ServerWords {
     /// Questions without an answer.
     asked: usize,
+    reports: Vec<ServerReport>,
     resources: Vec<PickerItem>,
     prompts: Vec<PickerItem>,
 }
@@ -40,8 +41,19 @@ impl ServerWords {
         self.asked > 0
     }
 
+    /// The servers, as they were when they were asked for last.
+    pub(crate) fn reports(&self) -> &[ServerReport] {
+        &self.reports
+    }
+
+    /// Another session has others.
+    pub(crate) fn forget(&mut self) {
+        self.reports.clear();
+    }
+
     pub(crate) fn answered(&mut self, servers: &[ServerReport]) {
         self.asked = self.asked.saturating_sub(1);
+        self.reports = servers.to_vec();
         let words = servers.iter().flat_map(|server| &server.words);
         let item = |words: &protocol::mcp::PromptWords| PickerItem {
             text: format!("{} {}", words.text, words.arguments).trim_end().to_owned(),

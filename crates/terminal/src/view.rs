@@ -3,6 +3,7 @@
 
 mod browse;
 mod rewind;
+mod running;
 mod scroll;
 #[cfg(test)]
 mod tests;
@@ -25,8 +26,8 @@ use crate::title::{Title, title};
 use crate::tty::{Mouse, Notify, Tty};
 use client::{
     Colour, ConnectionState, Direction, FilePlace, Focus, KeyPress, LongText, QuestionShown,
-    Screen, ScreenInput, ScreenItem, ScreenView, TerminalGuard, TerminalUse, ThemeName, TurnClock,
-    TurnState, is_checklist,
+    RunningThing, Screen, ScreenInput, ScreenItem, ScreenView, TerminalGuard, TerminalUse,
+    ThemeName, TurnClock, TurnState, is_checklist,
 };
 use prompts::PromptPlaces;
 use protocol::client::{KnownModel, SessionRow, ToClient};
@@ -83,6 +84,8 @@ pub struct FullScreen {
     places: Vec<FilePlace>,
     /// The terminal's ground, once it has told it.
     ground: Option<Rgb>,
+    /// The row of the table whose actions are listed.
+    thing: Option<RunningThing>,
     /// Earlier events were asked for.
     loading: bool,
     /// Does the desktop show this terminal? Terminals that do not say count as shown.
@@ -117,6 +120,7 @@ impl FullScreen {
             servers: ServerWords::default(),
             places: Vec::new(),
             ground: None,
+            thing: None,
             loading: false,
             focused: true,
             working: false,
@@ -208,6 +212,10 @@ impl FullScreen {
                             | PickerKind::Rewind
                             | PickerKind::RewindScope
                             | PickerKind::Places
+                            | PickerKind::Running
+                            | PickerKind::Actions
+                            | PickerKind::Ports(_)
+                            | PickerKind::StopCall(_)
                             | PickerKind::Values(_) => return Vec::new(),
                         };
                         vec![ScreenInput::Paste(typed_back)]
@@ -219,6 +227,15 @@ impl FullScreen {
                         }
                         if value == choices::RESUME {
                             return self.list_sessions();
+                        }
+                        if value == choices::RUNNING {
+                            return self.list_running(screen);
+                        }
+                        if kind == PickerKind::Running {
+                            return self.running_chosen(&value, screen);
+                        }
+                        if kind == PickerKind::Actions {
+                            return self.action_chosen(&value, screen);
                         }
                         if let Some(picker) = choices::values(&value, models(screen)) {
                             self.state.mode = Mode::Picker(picker);
@@ -262,6 +279,7 @@ impl FullScreen {
                 self.state.hint = Some("Esc again to rewind".to_owned());
             }
             KeyPress::Control('p') => return self.list_sessions(),
+            KeyPress::Control('t') => return self.list_running(screen),
             KeyPress::Control('r') => {
                 let items = choices::earlier(self.state.conversation.prompts(), screen.history());
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::History, items));
@@ -347,6 +365,10 @@ impl FullScreen {
             | PickerKind::Rewind
             | PickerKind::RewindScope
             | PickerKind::Places
+            | PickerKind::Running
+            | PickerKind::Actions
+            | PickerKind::Ports(_)
+            | PickerKind::StopCall(_)
             | PickerKind::Values(_) => return,
         };
         picker.set_items(items);
@@ -526,6 +548,7 @@ impl ScreenView for FullScreen {
     fn start_over(&mut self) {
         self.state = ViewState::new(self.state.look);
         self.files.clear();
+        self.servers.forget();
         self.loading = false;
     }
 
@@ -565,6 +588,8 @@ impl ScreenView for FullScreen {
         {
             picker.set_items(screen.sessions().iter().map(choices::session).collect());
         }
+        self.refresh_running(screen);
+        self.refresh_followed(screen);
         let frame = frame(&mut self.state, screen, self.tty.area());
         if self.options.title == Title::Written {
             self.tty.title(title(screen, &self.project(screen)))?;
@@ -585,7 +610,7 @@ impl ScreenView for FullScreen {
 
     fn tick(&self, screen: &Screen) -> Option<Duration> {
         // The panel shows how long a command in the background has run.
-        let runs = screen.items().open().iter().any(|call| call.cage.is_some());
+        let runs = screen.items().open().iter().any(client::CallBlock::runs);
         let of_panel = runs.then_some(Duration::from_secs(1));
         self.state.clock.until_next(Instant::now()).or(of_panel)
     }
@@ -625,7 +650,7 @@ impl ViewState {
         let open = screen.items().open();
         let name = |call: &client::CallBlock| call.call.id.to_string();
         self.started.retain(|known, _| open.iter().any(|call| name(call) == *known));
-        for call in open.iter().filter(|call| call.cage.is_some()) {
+        for call in open.iter().filter(|call| call.runs()) {
             self.started.entry(name(call)).or_insert_with(Instant::now);
         }
     }

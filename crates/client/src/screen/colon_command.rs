@@ -35,6 +35,8 @@ pub(crate) enum ColonCommand {
     Rewind(Option<(u64, RewindScope)>),
     /// The image of the clipboard.
     Paste,
+    /// About calls that run.
+    Running(CallCommand),
     Clear,
     Fork,
     Audit,
@@ -62,6 +64,7 @@ impl ColonCommand {
             | Self::Undo(_)
             | Self::Rewind(_)
             | Self::Paste
+            | Self::Running(CallCommand::Stop(_) | CallCommand::OpenPort(..))
             | Self::Pin(_)
             | Self::Unpin(_)
             | Self::RemoveMemories(_)
@@ -76,12 +79,26 @@ impl ColonCommand {
             | Self::Changes(_)
             | Self::Context
             | Self::Servers
+            | Self::Running(CallCommand::List | CallCommand::Output(_))
             | Self::Summary(None)
             | Self::Earlier
             | Self::Say(_)
             | Self::Help => false,
         }
     }
+}
+
+/// A command about calls that run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallCommand {
+    /// What runs and what waits.
+    List,
+    /// The output of the call with this number.
+    Output(u32),
+    /// A port of this call's server.
+    OpenPort(u32, u16),
+    /// End this call.
+    Stop(u32),
 }
 
 /// The calls whose changes are shown.
@@ -131,6 +148,13 @@ pub const COMMANDS: &[(&str, &str)] = &[
     (":paste", "put the image of the clipboard into the prompt"),
     (":mcp", "show the MCP servers with their sandboxes and tools"),
     (":name WORDS", "name this session; the name works wherever its ID does"),
+    (
+        ":running",
+        "list what runs and what waits, as Ctrl-T does:\ncalls, sub-agents, MCP servers, sessions",
+    ),
+    (":output CALL", "show the output so far of the call with this number"),
+    (":open CALL PORT", "say how to open a port of its server to this machine"),
+    (":stop CALL", "end the call with this number; the turn goes on"),
     (":fork", "copy this session and continue in the copy"),
     (":memory", "show what is remembered for later sessions;\n:memory rm ID: remove it"),
     (":earlier", "show earlier events"),
@@ -154,6 +178,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("Ctrl-S", "put the text away; on an empty line: back again"),
     ("Esc Esc, Ctrl-C", "clear the line where no turn runs; Up brings it back"),
     ("Ctrl-B", "let the running command go on in the background"),
+    ("Ctrl-T", "what runs and waits: calls, agents, servers, sessions"),
     ("Ctrl-V", "put the image of the clipboard into the prompt"),
     ("Ctrl-G", "edit the unsent text in $VISUAL"),
     ("Ctrl-Z", "give the terminal to the shell; fg comes back"),
@@ -212,6 +237,26 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
                 })
         }
         "paste" => none(ColonCommand::Paste),
+        "running" => none(ColonCommand::Running(CallCommand::List)),
+        "output" => rest
+            .parse()
+            .map(CallCommand::Output)
+            .map(ColonCommand::Running)
+            .map_err(|_| "give the number of a call, as in :output 3".to_owned()),
+        "open" => {
+            let (call, port) = rest.split_once(' ').unwrap_or_default();
+            let port = port.parse().ok().filter(|port| *port > 0);
+            let parsed = call.parse().ok().zip(port);
+            let open = |(call, port)| ColonCommand::Running(CallCommand::OpenPort(call, port));
+            parsed.map(open).ok_or_else(|| {
+                "give the number of a call and a port, as in :open 3 8080".to_owned()
+            })
+        }
+        "stop" => {
+            rest.parse().map(CallCommand::Stop).map(ColonCommand::Running).map_err(|_| {
+                "give the number of a call, as in :stop 3; Esc stops the turn".to_owned()
+            })
+        }
         "clear" => none(ColonCommand::Clear),
         "fork" => none(ColonCommand::Fork),
         "audit" => none(ColonCommand::Audit),
@@ -318,6 +363,13 @@ mod tests {
         assert_eq!(parse(":net allow *.crates.io"), Ok(ColonCommand::AllowHost(host)));
         assert_eq!(parse(": mode  plan "), Ok(ColonCommand::Mode(PermissionMode::Plan)));
         assert_eq!(parse(":theme Dark"), Ok(ColonCommand::Theme(ThemeName::Dark)));
+        assert_eq!(parse(":running"), Ok(ColonCommand::Running(CallCommand::List)));
+        assert_eq!(parse(":output 12"), Ok(ColonCommand::Running(CallCommand::Output(12))));
+        assert_eq!(
+            parse(":open 3  8080"),
+            Ok(ColonCommand::Running(CallCommand::OpenPort(3, 8080)))
+        );
+        assert_eq!(parse(":stop 12"), Ok(ColonCommand::Running(CallCommand::Stop(12))));
         assert_eq!(parse(":memory"), Ok(ColonCommand::Memories));
         let ids = vec!["p1".to_owned(), "u2".to_owned()];
         assert_eq!(parse(":memory rm  p1 u2"), Ok(ColonCommand::RemoveMemories(ids)));
@@ -349,6 +401,13 @@ mod tests {
             (":context summaries", ":context summary"),
             (":memory rm", ":memory rm ID"),
             (":memory u1", ":memory rm ID"),
+            (":running all", "no arguments"),
+            (":output", ":output 3"),
+            (":open 3", ":open 3 8080"),
+            (":open 3 0", ":open 3 8080"),
+            (":open 3 70000", ":open 3 8080"),
+            (":stop", ":stop 3"),
+            (":stop all", ":stop 3"),
             (":frok", "no command :frok. Did you mean :fork?"),
             (":launch", "no command :launch; :help"),
             (":cost now", "no command :cost"),
@@ -397,6 +456,10 @@ mod tests {
             "rewind",
             "clear",
             "name x",
+            "running",
+            "output 1",
+            "open 1 8080",
+            "stop 1",
             "fork",
             "earlier",
             "audit",

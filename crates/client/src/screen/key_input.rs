@@ -5,6 +5,7 @@ use super::colon_command::{self, ChangesOf, ColonCommand};
 use super::context::ContextUse;
 use super::editor::Stashed;
 use super::key_press::{Direction, Distance, KeyPress};
+use super::running_list;
 use super::{
     AFTER_LEADER, ConnectionState, Focus, LeaveReason, Pending, Screen, ScreenEffect, SwitchTo,
     TurnState,
@@ -195,6 +196,7 @@ impl Screen {
             }
             KeyPress::Control('s') => return self.stash(),
             KeyPress::Control('b') => return self.send_to_background(),
+            KeyPress::Control('t') => return running_list::ask(self),
             KeyPress::Control('v') if !self.may_answer() => return self.say_hint(WATCHING),
             KeyPress::Control('v') => return self.paste_image(),
             key => self.editor.key(key),
@@ -309,6 +311,7 @@ impl Screen {
                 let wish = SessionWish::Compact { focus };
                 self.to_session(|session| FromClient::Wish { session, wish })
             }
+            ColonCommand::Running(command) => running_list::give(self, command),
             ColonCommand::Help => {
                 let leave = format!("{} d", self.options.leader);
                 vec![ScreenEffect::Show(ScreenItem::Note(colon_command::help(&leave)))]

@@ -2,13 +2,13 @@
 
 use super::answer_list::AnswerList;
 use super::rewind::rewound_note;
+use super::running_list;
 use super::{
     AFTER_LEADER, AnswerUsage, ConnectionState, Focus, LeaveReason, LongText, Pending, Screen,
     ScreenEffect, SeqRange, SwitchTo, TextPart, TurnState, UnstartedPrompts,
 };
 use crate::cost::Spent;
 use crate::screen_items::{ScreenItem, ScreenItems};
-use crate::servers_text::servers_text;
 use crate::session_facts::SessionFacts;
 use protocol::call::CallOrigin;
 use protocol::client::{
@@ -60,13 +60,10 @@ impl Screen {
                 self.context_report(report)
             }
             ToClient::Servers { session, servers } if self.is_here(&session) => {
-                vec![ScreenEffect::Show(ScreenItem::Note(servers_text(&servers)))]
+                running_list::take_servers(self, servers)
             }
             ToClient::Failed { kind, message } => self.failed(kind, message),
-            ToClient::Sessions(rows) => {
-                self.last_words.sessions = rows;
-                Vec::new()
-            }
+            ToClient::Sessions(rows) => running_list::take_sessions(self, rows),
             ToClient::Attached { .. }
             | ToClient::Event { .. }
             | ToClient::Detached { .. }

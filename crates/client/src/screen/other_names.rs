@@ -13,6 +13,7 @@ pub enum OtherName {
 pub const OTHER_NAMES: &[(&str, OtherName)] = &[
     ("agents", OtherName::Words("`agentd help agents` says how to define a sub-agent")),
     ("approvals", OtherName::Command(":mode")),
+    ("bashes", OtherName::Command(":running")),
     ("config", OtherName::Words("`agentd config show` lists the settings")),
     ("cost", OtherName::Words("the row below the input line has tokens and cost")),
     ("diff", OtherName::Command(":changes")),
@@ -25,6 +26,7 @@ pub const OTHER_NAMES: &[(&str, OtherName)] = &[
     ("resume", OtherName::Words("Ctrl-P lists the sessions; `agentd attach ID` opens one")),
     ("settings", OtherName::Words("`agentd config show` lists the settings")),
     ("status", OtherName::Words("the row below the input line has model, mode and network")),
+    ("tasks", OtherName::Command(":running")),
     ("usage", OtherName::Words("the row below the input line has tokens and cost")),
     ("vim", OtherName::Words("`ui.keys = \"vim\"` in your config.toml; Ctrl-G edits in $VISUAL")),
 ];

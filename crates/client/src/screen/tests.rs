@@ -3,6 +3,7 @@
 
 mod answered_once;
 mod questions;
+mod running;
 
 use super::*;
 use crate::colour::Colour;

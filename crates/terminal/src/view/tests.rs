@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 mod kept;
 mod lists;
+mod running;
 mod search;
 mod svg;
 mod themes;
@@ -671,7 +672,7 @@ fn own_key() -> impl Strategy<Value = KeyPress> {
             KeyPress::Enter, KeyPress::NewLine, KeyPress::Escape, KeyPress::Interrupt, KeyPress::Tab,
             KeyPress::BackTab, KeyPress::Up, KeyPress::Down, KeyPress::Redraw, KeyPress::Leader,
             KeyPress::Page(Direction::Start), KeyPress::Page(Direction::End),
-            KeyPress::Control('o'), KeyPress::Control('p'), KeyPress::Control('r'),
+            KeyPress::Control('o'), KeyPress::Control('p'), KeyPress::Control('r'), KeyPress::Control('t'),
             KeyPress::Move(Distance::Word, Direction::Start), KeyPress::Erase(Distance::Character, Direction::Start),
         ]),
     ]

@@ -22,11 +22,11 @@ fn is_as_kept(name: &str, now: &str) {
     assert!(now == kept, "{} differs; UPDATE_SCREENS=1 writes it anew:\n{now}", file.display());
 }
 
-fn key(desk: &mut Desk, key: KeyPress) {
+pub(super) fn key(desk: &mut Desk, key: KeyPress) {
     desk.input(ScreenInput::Key(key));
 }
 
-fn started(number: u32, profile: &str) -> ClientEvent {
+pub(super) fn started(number: u32, profile: &str) -> ClientEvent {
     let enforced = Enforced { tier: Tier::A, ..Enforced::nothing(profile) };
     ClientEvent::Started { call: CallId { session: session(), number }, enforced }
 }
@@ -100,10 +100,19 @@ fn opened(desk: Desk) -> Desk {
     desk
 }
 
+fn listed(desk: Desk) -> Desk {
+    super::running::listed(everyday(desk))
+}
+
 pub(super) type Scene = (&'static str, fn(Desk) -> Desk);
 
-pub(super) const SCENES: [Scene; 4] =
-    [("everyday", everyday), ("question", asked), ("picker", picked), ("pager", opened)];
+pub(super) const SCENES: [Scene; 5] = [
+    ("everyday", everyday),
+    ("question", asked),
+    ("picker", picked),
+    ("pager", opened),
+    ("running", listed),
+];
 
 #[test]
 fn each_screen_is_as_kept_at_four_widths() {
