@@ -67,6 +67,28 @@ fn a_name_is_accepted_where_an_id_is_and_a_copy_has_none() {
     let shown = run(desk.agentd(&["show", &first])).out;
     assert!(shown.contains("name the release (by "), "{shown}");
 
+    // A name is taken away for good, and given again.
+    let daemon = desk.daemon();
+    let again = tmux.run("again", &desk.with_server(&server, &["attach", &first]), (120, 34));
+    again.listens();
+    again.enters(":name -");
+    again.shows("the session has no name now");
+    assert_eq!(name_of(&desk, &first), "", "of a live session");
+    assert_eq!(run(desk.agentd(&["show", "the release"])).code, 2, "nothing has this name");
+    assert!(run(desk.agentd(&["show", &first])).out.contains("no name (by "));
+    again.press(&["C-\\", "d"]);
+    again.shows("agentd attach");
+    drop(daemon);
+    assert_eq!(name_of(&desk, &first), "", "from disk");
+    let daemon = desk.daemon();
+    let given = tmux.run("given", &desk.with_server(&server, &["attach", &first]), (120, 34));
+    given.listens();
+    given.enters(":name the release");
+    given.shows("session the release");
+    given.press(&["C-\\", "d"]);
+    given.shows("agentd attach");
+    drop(daemon);
+
     // The copy is found by its ID alone.
     let _daemon = desk.daemon();
     let copied = run(desk.agentd(&["fork", "the release"]));

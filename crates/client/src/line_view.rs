@@ -337,6 +337,7 @@ pub fn describe_change(change: &SettingChange) -> String {
         SettingChange::Flag(key, value) => {
             format!("each run of this session has {} {}", on_screen(key), one_line(value, LINE))
         }
+        SettingChange::Name(name) if name.is_empty() => "the session has no name now".to_owned(),
         SettingChange::Name(name) => format!("the session is named {:?}", on_screen(name)),
         SettingChange::AppendedSystem(text) => {
             format!("the system prompt ends with: {}", one_line(text, LINE))

@@ -5,6 +5,14 @@ use crate::hidden::{is_hidden, visible};
 /// Most characters of a name.
 const MOST: usize = 60;
 
+/// The name as a person wants it to be kept; an empty text takes the name away.
+///
+/// # Errors
+/// As [`check`].
+pub fn wanted(text: &str) -> Result<String, String> {
+    if text.is_empty() { Ok(String::new()) } else { check(text) }
+}
+
 /// The name as it is kept: its words with one blank between them. Names need not be unique.
 ///
 /// # Errors
@@ -64,6 +72,9 @@ mod tests {
             let error = check(text).err().unwrap_or_default();
             assert!(error.contains(why), "{text:?}: {error}");
         }
+        assert_eq!(wanted("").as_deref(), Ok(""));
+        assert_eq!(wanted(" the  release").as_deref(), Ok("the release"));
+        assert!(wanted("-x").is_err() && check("").is_err());
         assert_eq!(check(&long[1..]).map(|name| name.len()), Ok(60));
     }
 }

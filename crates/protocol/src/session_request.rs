@@ -216,7 +216,7 @@ pub enum SettingChange {
     /// A flag that guards the session holds for its later runs too: a key of the configuration, and one
     /// of its values.
     Flag(String, String),
-    /// The session has this name beside its ID.
+    /// The session has this name beside its ID; none if it is empty.
     Name(String),
 }
 

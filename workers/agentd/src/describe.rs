@@ -157,7 +157,10 @@ impl Describer {
                 let cost = cost_limit.map(|most| format!("cost limit {}", in_dollars(most)));
                 let flag =
                     flag.as_ref().map(|(key, value)| format!("{key} {}", one_line(value, LINE)));
-                let name = name.as_ref().map(|name| format!("name {}", one_line(name, LINE)));
+                let name = name.as_ref().map(|name| match one_line(name, LINE).as_str() {
+                    "" => "no name".to_owned(),
+                    name => format!("name {name}"),
+                });
                 let all =
                     [network, mode, added, model, pinned, unpinned, appended, cost, flag, name];
                 // The name of a session does not go along into a copy.

@@ -17,7 +17,7 @@ pub(crate) enum ColonCommand {
     Mode(PermissionMode),
     Model(String),
     AddDirectory(String),
-    /// Name the session.
+    /// Name the session; without words it has no name any more.
     Name(String),
     Pin(String),
     Unpin(String),
@@ -147,7 +147,10 @@ pub const COMMANDS: &[(&str, &str)] = &[
     (":add-dir DIR", "grant tools one more directory"),
     (":paste", "put the image of the clipboard into the prompt"),
     (":mcp", "show the MCP servers with their sandboxes and tools"),
-    (":name WORDS", "name this session; the name works wherever its ID does"),
+    (
+        ":name WORDS",
+        "name this session; the name works wherever its ID does;\n:name - takes it away",
+    ),
     (
         ":running",
         "list what runs and what waits, as Ctrl-T does:\ncalls, sub-agents, MCP servers, sessions",
@@ -298,8 +301,9 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
         "add-dir" if rest.is_empty() => Err("give a directory, as in :add-dir ../lib".to_owned()),
         "add-dir" => Ok(ColonCommand::AddDirectory(rest)),
         "name" | "rename" if rest.is_empty() => {
-            Err("give a name, as in :name the release".to_owned())
+            Err("give a name, as in :name the release; :name - takes it away".to_owned())
         }
+        "name" | "rename" if rest == "-" => Ok(ColonCommand::Name(String::new())),
         "name" | "rename" => Ok(ColonCommand::Name(rest)),
         other => match other_name(other).filter(|_| rest.is_empty()) {
             Some(OtherName::Command(command)) => parse(command),
@@ -355,6 +359,7 @@ mod tests {
         let named = Ok(ColonCommand::Name("the release".to_owned()));
         assert_eq!(parse(":name the  release "), named);
         assert_eq!(parse(":rename the release"), named);
+        assert_eq!(parse(":name -"), Ok(ColonCommand::Name(String::new())));
         assert_eq!(parse(":net on"), Ok(ColonCommand::Network(Network::On)));
         assert_eq!(parse(":net true"), Ok(ColonCommand::Network(Network::On)));
         assert_eq!(parse(":net false"), Ok(ColonCommand::Network(Network::Off)));

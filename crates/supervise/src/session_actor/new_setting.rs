@@ -88,7 +88,7 @@ impl NewSetting {
             | SettingChange::CostLimit(_)
             | SettingChange::Flag(..)) => change,
             SettingChange::Name(name) => {
-                SettingChange::Name(session_name::check(&name).map_err(usage)?)
+                SettingChange::Name(session_name::wanted(&name).map_err(usage)?)
             }
         };
         Ok(Self::Changes(spec.expand_change(change)))
