@@ -7,7 +7,8 @@ use crate::support::internet::{PUBLIC, Site, page, with_managed, within};
 use crate::support::{Desk, needs, run, send};
 use nix::sys::signal::Signal;
 use protocol::client::{
-    ClientEvent, FromClient, RequestFailure, SessionRequest, SessionStart, SettingChange, ToClient,
+    ClientEvent, FromClient, RequestFailure, SessionRequest, SessionStart, SessionWish,
+    SettingChange, ToClient,
 };
 use protocol::confinement::Network;
 use protocol::ids::SessionId;
@@ -174,6 +175,32 @@ fn no_command_flag_or_answer_loosens_what_the_administrator_set() {
         assert_eq!(site.heads().len(), 2, "no call reached the network");
         let last = server.requests().last().unwrap().body["messages"].to_string();
         assert_eq!(last.matches(NETWORK_LINE).count(), 2, "{last}");
+    });
+}
+
+#[test]
+fn a_rule_of_the_administrator_denies_what_a_person_types() {
+    within("a_rule_of_the_administrator_denies_what_a_person_types", || {
+        let desk = Desk::new();
+        with_managed("[permissions]\ndeny = [\"bash:touch *\"]\nask = [\"bash:cp *\"]\n");
+        desk.write("from", "");
+        let server = Server::scripted([Answer::text("I see.")]);
+        let _daemon = desk.daemon();
+        let mut wire = Wire::to(&desk.door());
+        let session = wire.open(&desk.opening(&server));
+        for (command, made) in
+            [("touch made", false), ("t=touch; $t made", true), ("cp from made", true)]
+        {
+            let _ = std::fs::remove_file(desk.project().join("made"));
+            let wish = SessionWish::Run { command: command.to_owned() };
+            wire.say(FromClient::Wish { session: session.clone(), wish });
+            wire.turn_ends();
+            assert_eq!(desk.project().join("made").exists(), made, "{command}");
+        }
+        wire.prompt(&session, "go");
+        wire.model_text("I see.");
+        let words = server.requests()[0].body["messages"].to_string();
+        assert!(words.contains("/etc/agentd/config.toml"), "the sentence names the rule: {words}");
     });
 }
 

@@ -31,4 +31,5 @@ mod structured_answers;
 mod support;
 mod themes;
 mod typed_at_questions;
+mod typed_commands;
 mod worktree_flag;

@@ -417,7 +417,7 @@ fn failure_51_queued_messages_appear_out_of_order() {
         let event = terminal.event(|event| {
             matches!(event, ClientEvent::Prompt { .. } | ClientEvent::TurnEnded { .. })
         });
-        if let ClientEvent::Prompt { text } = event {
+        if let ClientEvent::Prompt { text, .. } = event {
             kept.push(text);
         } else {
             assert_eq!(event, done());

@@ -17,3 +17,4 @@ mod shutdown;
 mod soak;
 #[path = "../support/mod.rs"]
 mod support;
+mod typed_commands;

@@ -236,7 +236,7 @@ fn last_words_of_a_client_that_ends_count() {
     other.prompt(&session, "last words");
     drop(other);
     own.event("the prompt", |event| {
-        matches!(event, ClientEvent::Prompt { text } if text == "last words").then_some(())
+        matches!(event, ClientEvent::Prompt { text, .. } if text == "last words").then_some(())
     });
     own.turn_ends();
 }

@@ -271,7 +271,7 @@ fn pages_go_back_to_the_beginning_and_a_detached_client_hears_nothing() {
         let Some(first) = events.first() else { break };
         before = first.seq;
         prompts.extend(events.into_iter().rev().filter_map(|it| match it.event {
-            ClientEvent::Prompt { text } => Some(text),
+            ClientEvent::Prompt { text, .. } => Some(text),
             _ => None,
         }));
     }
@@ -538,7 +538,7 @@ fn queue(event: &ClientEvent) -> Option<Vec<String>> {
 
 fn prompt(event: &ClientEvent) -> Option<String> {
     match event {
-        ClientEvent::Prompt { text } => Some(text.clone()),
+        ClientEvent::Prompt { text, .. } => Some(text.clone()),
         _ => None,
     }
 }

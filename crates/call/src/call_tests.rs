@@ -54,6 +54,7 @@ pub(crate) fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
         pending_question: None,
         file_versions: FileVersions::default(),
         configured: None,
+        typed_by: None,
         tampered: Vec::new(),
         remarks: CallRemarks::default(),
         hint: None,

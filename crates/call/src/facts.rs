@@ -59,6 +59,8 @@ pub struct CallFacts {
     pub denied_reads: RuleSet,
     /// The configuration entry that has it run after edits.
     pub configured: Option<Rule>,
+    /// The terminal of the person who typed it.
+    pub typed_by: Option<String>,
     /// Protected files that earlier calls changed and that could not be restored.
     pub tampered: Vec<String>,
     /// Remarks of the conversation.
@@ -125,6 +127,7 @@ impl CallFacts {
             | Basis::NobodyToAsk(_)
             | Basis::Unjudgeable(_)
             | Basis::Sandboxed(_)
+            | Basis::Typed(_)
             | Basis::Opaque(_) => self.extra_rights.is_empty(),
         }
     }
@@ -142,6 +145,7 @@ impl CallFacts {
             | CallOrigin::EditHook
             | CallOrigin::PromptPart
             | CallOrigin::Undo
+            | CallOrigin::Person
             | CallOrigin::PinnedRead => false,
         }
     }

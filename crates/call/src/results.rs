@@ -55,7 +55,7 @@ pub(crate) fn denial(tool: &str, basis: &Basis, text: String) -> ToolResult {
             let rule = "nobody to ask".to_owned();
             failed(tool, Outcome::Refused { rule }, "nobody_to_ask", text)
         }
-        Basis::Rights(_) | Basis::Query | Basis::Unjudgeable(_) => {
+        Basis::Rights(_) | Basis::Query | Basis::Typed(_) | Basis::Unjudgeable(_) => {
             failed(tool, Outcome::Refused { rule: "not judgeable".into() }, "denied", text)
         }
     }

@@ -1,7 +1,7 @@
 //! A call in one line: its most informative argument, and its title for people.
 
 use crate::lines::one_line;
-use protocol::call::Call;
+use protocol::call::{Call, CallOrigin};
 use protocol::hidden::visible;
 use protocol::judgement::Question;
 use serde_json::{Map, Value};
@@ -14,10 +14,20 @@ pub(crate) fn gist(call: &Call) -> String {
     visible(&telling_argument(&call.input))
 }
 
-/// A call as people name it, without JSON: a command by itself, else the tool and its most informative argument.
+/// A call as people name it, without JSON: a command by itself, behind `!` where a person typed it, else the tool and its most informative argument.
 #[must_use]
 pub fn call_title(call: &Call) -> String {
-    title_of(&call.tool, &call.input)
+    let title = title_of(&call.tool, &call.input);
+    match call.origin {
+        CallOrigin::Person => format!("!{title}"),
+        CallOrigin::Model { .. }
+        | CallOrigin::EventHook
+        | CallOrigin::EditHook
+        | CallOrigin::ServerStart
+        | CallOrigin::PromptPart
+        | CallOrigin::Undo
+        | CallOrigin::PinnedRead => title,
+    }
 }
 
 /// The same of a question, with paths below the project as a person there names them.
@@ -99,7 +109,6 @@ fn telling(fields: &Map<String, Value>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::call::CallOrigin;
     use protocol::ids::{CallId, SessionId};
 
     #[test]

@@ -137,8 +137,8 @@ impl TurnClock {
 
     /// Notes the beginning of a turn. `screen` has not seen the input yet.
     pub fn note(&mut self, input: &ScreenInput, screen: &Screen, now: Instant) {
-        if let ScreenInput::Message(ToClient::Event { event: ClientEvent::Prompt { .. }, .. }) =
-            input
+        if let ScreenInput::Message(ToClient::Event { event, .. }) = input
+            && let ClientEvent::Prompt { .. } = event
             && screen.connection() == ConnectionState::Live
             && screen.turn() == TurnState::Idle
         {

@@ -386,7 +386,7 @@ impl OneShot<'_> {
 
     fn happened(&mut self, run: &mut OpenRun, event: &ClientEvent) {
         let own = self.prompt.as_str();
-        if matches!(event, ClientEvent::Prompt { text } if text == own) {
+        if matches!(event, ClientEvent::Prompt { text, .. } if text == own) {
             self.sent = PromptState::Recorded;
             run.transcript.begin_run();
         }

@@ -10,6 +10,7 @@ mod entry_line;
 mod given_answers;
 mod key_input;
 mod key_press;
+mod line_marks;
 mod messages;
 pub(crate) mod other_names;
 mod pasted_image;

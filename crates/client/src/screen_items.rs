@@ -9,7 +9,7 @@ use crate::lines::one_line;
 use crate::turn_progress::TurnProgress;
 use crate::turn_totals::TurnTotals;
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::client::{AnswerPart, ClientEvent, SettingChange};
+use protocol::client::{AnswerPart, ClientEvent, PromptUse, SettingChange};
 use protocol::confinement::Enforced;
 use protocol::content::ContentBlock;
 use protocol::ids::CallId;
@@ -299,10 +299,17 @@ impl ScreenItems {
                 self.clear_stream();
                 items
             }
-            ClientEvent::Prompt { text } => {
+            ClientEvent::Prompt { text, of } => {
                 self.clear_stream();
                 self.turn_from = NO_CALL;
-                vec![ScreenItem::Prompt(text.clone())]
+                match of {
+                    PromptUse::Prompt => vec![ScreenItem::Prompt(text.clone())],
+                    // The line of its call says it, and no model is asked.
+                    PromptUse::Command => {
+                        self.totals = None;
+                        Vec::new()
+                    }
+                }
             }
             ClientEvent::Proposed { call } => {
                 self.clear_stream();

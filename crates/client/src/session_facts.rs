@@ -140,7 +140,10 @@ pub(crate) fn is_progress<'a>(
 
 fn is_made_once(origin: &CallOrigin) -> bool {
     match origin {
-        CallOrigin::Model { .. } | CallOrigin::PromptPart | CallOrigin::Undo => true,
+        CallOrigin::Model { .. }
+        | CallOrigin::PromptPart
+        | CallOrigin::Undo
+        | CallOrigin::Person => true,
         CallOrigin::PinnedRead
         | CallOrigin::ServerStart
         | CallOrigin::EventHook
@@ -160,6 +163,7 @@ mod tests {
             (CallOrigin::model("toolu_1"), true),
             (CallOrigin::Undo, true),
             (CallOrigin::PromptPart, true),
+            (CallOrigin::Person, true),
             (CallOrigin::PinnedRead, false),
             (CallOrigin::ServerStart, false),
             (CallOrigin::EventHook, false),

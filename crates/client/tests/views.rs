@@ -6,7 +6,7 @@ use client::{
     Terminal, TextView, Timing, Transcript, ViewOutput, failure_line,
 };
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
-use protocol::client::{AnswerPart, ClientEvent, ModelFacts};
+use protocol::client::{AnswerPart, ClientEvent, ModelFacts, PromptUse};
 use protocol::confinement::{FilePath, Network};
 use protocol::content::{ContentBlock, Usage};
 use protocol::ids::{CallId, SessionId};
@@ -93,7 +93,7 @@ fn events(end: TurnEnd, code: Option<&str>) -> Vec<ClientEvent> {
     let Call { origin, tool: name, input, .. } = call();
     let id = origin.use_id().unwrap().to_owned();
     vec![
-        ClientEvent::Prompt { text: "go".into() },
+        ClientEvent::Prompt { text: "go".into(), of: PromptUse::Prompt },
         ClientEvent::Delta { part: AnswerPart::Text, text: "I wi".into() },
         answer(vec![
             ContentBlock::Text { text: "I will.".into() },

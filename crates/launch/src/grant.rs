@@ -182,6 +182,7 @@ pub fn bounded(confinement: Confinement, basis: &Basis) -> Confinement {
         | Basis::NotedByPerson { .. }
         | Basis::NobodyToAsk(_)
         | Basis::Unjudgeable(_)
+        | Basis::Typed(_)
         | Basis::Opaque(_) => confinement,
     }
 }

@@ -47,6 +47,8 @@ pub enum CallOrigin {
     Undo,
     /// The next request, which has the text of a pinned file. The result is not kept but its digest.
     PinnedRead,
+    /// A person, who typed the command.
+    Person,
 }
 
 impl CallOrigin {
@@ -66,8 +68,15 @@ impl CallOrigin {
             | Self::ServerStart
             | Self::PromptPart
             | Self::Undo
-            | Self::PinnedRead => None,
+            | Self::PinnedRead
+            | Self::Person => None,
         }
+    }
+
+    /// True if the model asked for it, or a person typed it: hooks of calls run for it.
+    #[must_use]
+    pub fn has_hooks(&self) -> bool {
+        self.is_model() || *self == Self::Person
     }
 
     /// True if the model asked for it.

@@ -238,6 +238,15 @@ impl NextTry {
     }
 }
 
+/// For whom the words of a prompt are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum PromptUse {
+    /// For the model, or an undo.
+    Prompt,
+    /// They are `!COMMAND`, a person's own command. Its call comes next.
+    Command,
+}
+
 /// Something a client sees of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ClientEvent {
@@ -245,6 +254,8 @@ pub enum ClientEvent {
     Prompt {
         /// Their words.
         text: String,
+        /// For whom they are.
+        of: PromptUse,
     },
     /// The model is speaking. Not kept: void after `Struck`, replaced by `Answer`.
     Delta {

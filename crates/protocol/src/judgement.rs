@@ -184,6 +184,8 @@ pub struct JudgedCall {
     pub tampered: Box<[String]>,
     /// A hook wants a person to approve it, and why. No rule and no mode takes that back.
     pub asked: Option<Box<str>>,
+    /// The terminal of the person who typed the command. No question is asked about it; a rule that denies it holds.
+    pub typed_by: Option<Box<str>>,
     /// How far its effects reach. The mode `sandboxed` decides by it.
     pub reach: EffectReach,
 }
@@ -255,6 +257,8 @@ pub enum Basis {
     },
     /// The mode `sandboxed`, by these bounds.
     Sandboxed(Bounded),
+    /// A person typed the command, at the terminal of this name.
+    Typed(String),
 }
 
 /// The broker's answer.

@@ -263,6 +263,11 @@ pub enum SessionWish {
         /// Its number.
         call: u32,
     },
+    /// Run this command as the person's own call. It is queued like a prompt; the model gets its output with the next one.
+    Run {
+        /// For `bash`.
+        command: String,
+    },
 }
 
 /// How a session is ended.

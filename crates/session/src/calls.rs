@@ -254,6 +254,10 @@ impl Session {
                 }
             }
         }
+        if batch.is_over() && self.history.turn_is_typed() {
+            // The model gets the output with the next prompt.
+            return self.end_turn(TurnEnd::Done, out);
+        }
         if batch.is_over() {
             return self.ask(out);
         }
@@ -265,8 +269,12 @@ impl Session {
     fn prompt_calls(&mut self, out: &mut Outputs) -> Vec<Call> {
         let Some(pending) = self.history.pending_prompt() else { return Vec::new() };
         let (mut open, due) = (pending.unanswered(), pending.due());
+        let origin = match self.history.turn_is_typed() {
+            true => CallOrigin::Person,
+            false => CallOrigin::PromptPart,
+        };
         for (tool, input) in due {
-            open.push(self.name_own(CallOrigin::PromptPart, tool, input, out));
+            open.push(self.name_own(origin.clone(), tool, input, out));
         }
         open
     }

@@ -37,11 +37,13 @@ pub(crate) struct OpenUse {
     result: Option<ContentBlock>,
 }
 
-/// Where a turn begins: behind so many blocks of this message, which was the last one.
+/// Where a turn begins: behind so many blocks of this message, which was the last one. And whose it is.
 #[derive(Debug, Clone, Copy)]
 struct TurnMark {
     message: usize,
     block: usize,
+    /// The turn is that of a person's own command.
+    is_typed: bool,
 }
 
 /// The conversation so far.

@@ -122,7 +122,10 @@ impl Hooks {
             SessionEvent::Prompt { text, expanded } => {
                 self.next_round();
                 // The conversation answers these itself.
-                let is_sent = UndoRequest::of(text).is_none() && !text.trim().is_empty();
+                // Their output goes with the next prompt.
+                let is_typed = expanded.as_ref().is_some_and(|it| it.typed_by.is_some());
+                let is_sent =
+                    UndoRequest::of(text).is_none() && !text.trim().is_empty() && !is_typed;
                 self.prompt =
                     is_sent.then(|| pending_prompt::whole_prompt(text, expanded.as_deref()));
                 (self.continued, self.told_full) = (0, false);
@@ -139,7 +142,7 @@ impl Hooks {
                     self.is_ending |= run.block() == Some(BlockEffect::TurnGoesOn);
                     self.asides.called(&call.id, &run.command);
                     self.open.push((call.clone(), run));
-                } else if call.origin.is_model() {
+                } else if call.origin.has_hooks() {
                     self.calls.push(RoundCall { call: call.clone(), result: None });
                 }
             }
@@ -293,7 +296,7 @@ impl Hooks {
         setup: &SessionSetup,
         reader: Reader,
     ) -> HookStep {
-        if !call.origin.is_model() {
+        if !call.origin.has_hooks() {
             return HookStep::Open(Passed::new(Some(call)));
         }
         let of = Occasion { event: HookEvent::PreToolUse, told: Told::Call(call, None) };

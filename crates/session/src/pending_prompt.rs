@@ -81,7 +81,7 @@ impl PartCall {
         let input: serde_json::Value = serde_json::from_str(&call.input).unwrap_or_default();
         let field = |name: &str| input[name].as_str().unwrap_or_default().to_owned();
         match call.tool.as_str() {
-            _ if call.origin != CallOrigin::PromptPart => None,
+            _ if !matches!(call.origin, CallOrigin::PromptPart | CallOrigin::Person) => None,
             SHELL => Some(Self::Command(field("command"))),
             READ => Some(Self::File(field("path"))),
             mcp::CALL => Some(Self::Server { name: field("tool"), arguments: field("arguments") }),
@@ -359,6 +359,7 @@ mod tests {
             allow: Vec::new(),
             answer_schema: None,
             model: None,
+            typed_by: None,
         })
     }
 

@@ -342,6 +342,7 @@ mod tests {
                 configured: None,
                 tampered: Box::default(),
                 asked: None,
+                typed_by: None,
                 reach: EffectReach::Unknown,
             });
             (kept.check_added(Path::new(dir)).is_ok(), matches!(verdict, Verdict::Allow(_)))

@@ -118,6 +118,7 @@ pub fn expand(context: &SlashContext, text: &str) -> Result<Option<Expansion>, S
         allow,
         answer_schema: None,
         model,
+        typed_by: None,
     };
     Ok(Some(Expansion { prompt, notes }))
 }

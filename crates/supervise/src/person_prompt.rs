@@ -1,6 +1,7 @@
-//! A person's prompt on its way to the conversation. Used by the router and the session actor.
+//! A person's prompt, or own command, on its way to the conversation. Used by the router and the session actor.
 
-use protocol::session::ExpandedPrompt;
+use protocol::call::{Call, CallOrigin};
+use protocol::session::{ExpandedPrompt, PromptPart};
 
 /// A prompt as it was typed, with the text that a slash command stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,5 +19,85 @@ impl From<String> for PersonPrompt {
 impl From<&str> for PersonPrompt {
     fn from(text: &str) -> Self {
         text.to_owned().into()
+    }
+}
+
+impl PersonPrompt {
+    /// A person's own command, in place of a prompt: the model gets its words and its output with the next one.
+    pub(crate) fn typed(command: String, by: String) -> Self {
+        let intro = format!(
+            "[The user ran this command in the sandbox. Its output is for your information.]\n$ {command}\n"
+        );
+        let expanded = ExpandedPrompt {
+            file: String::new(),
+            parts: vec![PromptPart::Text(intro), PromptPart::Command(command.clone())],
+            allow: Vec::new(),
+            answer_schema: None,
+            model: None,
+            typed_by: Some(by),
+        };
+        Self { text: format!("!{command}"), expanded: Some(Box::new(expanded)) }
+    }
+
+    /// True for a person's own command without a word.
+    pub(crate) fn is_blank_command(&self) -> bool {
+        let typed = self.expanded.as_deref().and_then(TypedCommand::of);
+        typed.is_some_and(|typed| typed.command.trim().is_empty())
+    }
+}
+
+/// The command that a person typed for the running turn, by the supervisor's own record. The conversation's process
+/// says who asked for a call, and is not trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TypedCommand {
+    command: String,
+    by: String,
+}
+
+impl TypedCommand {
+    /// That of a prompt's turn.
+    pub(crate) fn of(prompt: &ExpandedPrompt) -> Option<Self> {
+        let by = prompt.typed_by.clone()?;
+        let command = prompt.parts.iter().find_map(|part| match part {
+            PromptPart::Command(command) => Some(command.clone()),
+            PromptPart::Text(_) | PromptPart::File(_) | PromptPart::Server { .. } => None,
+        })?;
+        Some(Self { command, by })
+    }
+
+    /// The person's terminal, if this call is the command as it was typed. A hook may have changed it.
+    pub(crate) fn by(&self, call: &Call) -> Option<&str> {
+        let input: serde_json::Value = serde_json::from_str(&call.input).ok()?;
+        let is_it = input == serde_json::json!({ "command": self.command });
+        (call.origin == CallOrigin::Person && is_it).then_some(self.by.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::ids::{CallId, SessionId};
+
+    #[test]
+    fn only_the_call_that_a_person_typed_is_theirs() {
+        let prompt = PersonPrompt::typed("git status".to_owned(), "pts/0".to_owned());
+        assert_eq!(prompt.text, "!git status");
+        let typed = prompt.expanded.as_deref().and_then(TypedCommand::of);
+        let by = |origin: CallOrigin, input: &str| {
+            let id = CallId { session: SessionId("s".into()), number: 1 };
+            let call = Call { id, origin, tool: "bash".to_owned(), input: input.to_owned() };
+            typed.as_ref().and_then(|typed| typed.by(&call)).map(str::to_owned)
+        };
+        let input = r#"{"command":"git status"}"#;
+        assert_eq!(by(CallOrigin::Person, input).as_deref(), Some("pts/0"));
+        for (origin, input) in [
+            (CallOrigin::PromptPart, input),
+            (CallOrigin::model("toolu_1"), input),
+            (CallOrigin::Person, r#"{"command":"git push"}"#),
+            (CallOrigin::Person, r#"{"command":"git status","network":"on"}"#),
+            (CallOrigin::Person, "no json"),
+        ] {
+            assert_eq!(by(origin, input), None, "{input}");
+        }
     }
 }

@@ -6,7 +6,7 @@ mod context;
 mod fallback;
 mod stream;
 
-use crate::person_prompt::PersonPrompt;
+use crate::person_prompt::{PersonPrompt, TypedCommand};
 use call::{CallRemarks, Executor};
 use protocol::call::{Call, CallOrigin};
 use protocol::client::ClientEvent;
@@ -80,8 +80,7 @@ pub(crate) struct Router {
     context: ContextWishes,
     /// Notices of the provider that people were shown.
     shown_notices: Vec<String>,
-    /// A prompt is on disk and the end of its turn is not.
-    turn_open: bool,
+    running: RunningTurn,
     /// Counted over the session.
     place: TurnRound,
     /// Deaths of the conversation's process since the turn's last progress.
@@ -90,6 +89,15 @@ pub(crate) struct Router {
     last_death: Option<(String, String)>,
     /// How deaths cut the last turn short, until another begins.
     cut_short: Option<WorkerDeaths>,
+}
+
+/// The turn that runs, if one does.
+#[derive(Debug, Default)]
+struct RunningTurn {
+    /// A prompt is on disk and the end of its turn is not.
+    is_open: bool,
+    /// It is that of a person's own command.
+    typed: Option<TypedCommand>,
 }
 
 /// The prompt that the conversation has not recorded is on disk already.
@@ -118,19 +126,19 @@ impl Router {
     /// Continues a session with so many turns on disk. The last of them has ended, was cut short,
     /// or goes on.
     pub(crate) fn resumed(turns: u32, last: OpenTurn, cut_short: Option<WorkerDeaths>) -> Self {
-        let turn_open = last == OpenTurn::GoesOn;
+        let running = RunningTurn { is_open: last == OpenTurn::GoesOn, typed: None };
         let place = TurnRound { turn: turns, round: 0 };
-        Self { place, turn_open, cut_short, ..Self::default() }
+        Self { place, running, cut_short, ..Self::default() }
     }
 
     /// A turn is open, the context is made smaller, or a prompt is on its way to the conversation.
     pub(crate) fn is_busy(&self) -> bool {
-        self.turn_open || self.context.is_shrinking() || !self.unconfirmed.is_empty()
+        self.running.is_open || self.context.is_shrinking() || !self.unconfirmed.is_empty()
     }
 
     /// The last turn has not ended.
     pub(crate) fn turn_is_open(&self) -> bool {
-        self.turn_open
+        self.running.is_open
     }
 
     /// The provider has not answered the last request.
@@ -152,6 +160,17 @@ impl Router {
     pub(crate) fn with_queue(mut self, queue: VecDeque<PersonPrompt>) -> Self {
         self.queue = queue;
         self
+    }
+
+    /// The same, in the turn of this command.
+    pub(crate) fn with_typed(mut self, typed: Option<TypedCommand>) -> Self {
+        self.running.typed = typed;
+        self
+    }
+
+    /// The command that a person typed in place of the running turn's prompt.
+    pub(crate) fn typed(&self) -> Option<&TypedCommand> {
+        self.running.typed.as_ref()
     }
 
     /// A new prompt must wait.
@@ -259,12 +278,14 @@ impl Router {
                         // The supervisor grants the rules of a slash command, so its own copy counts.
                         let sent = self.unconfirmed.pop_front().filter(|sent| sent.text == *text);
                         *expanded = sent.and_then(|sent| sent.expanded);
-                        self.turn_open = true;
+                        self.running.typed = expanded.as_deref().and_then(TypedCommand::of);
+                        self.running.is_open = true;
                         self.cut_short = None;
                         self.place = TurnRound { turn: self.place.turn + 1, round: 0 };
                     }
                     SessionEvent::TurnEnded { end } => {
-                        (self.turn_open, self.stopping) = (false, false);
+                        (self.running.is_open, self.stopping) = (false, false);
+                        self.running.typed = None;
                         self.context.on_end();
                         if let TurnEnd::ProcessDied(deaths) = end {
                             self.cut_short = Some(deaths.clone());
@@ -466,7 +487,7 @@ impl Router {
 
     /// The fate of an open turn, for a conversation that is about to be replayed.
     pub(crate) fn open_turn(&self) -> OpenTurn {
-        match self.turn_open && !self.stopping && self.deaths < DEATHS_WITHOUT_PROGRESS {
+        match self.running.is_open && !self.stopping && self.deaths < DEATHS_WITHOUT_PROGRESS {
             true => OpenTurn::GoesOn,
             false => OpenTurn::Waits,
         }
@@ -475,7 +496,7 @@ impl Router {
     /// A turn that is open and does not go on is closed, visibly: a person stopped it, or its
     /// conversation died too often.
     pub(crate) fn close_turn(&mut self) -> Vec<RouteStep> {
-        if !std::mem::take(&mut self.turn_open) {
+        if !std::mem::take(&mut self.running.is_open) {
             return Vec::new();
         }
         let stopped = std::mem::take(&mut self.stopping);

@@ -440,6 +440,7 @@ fn the_rules_of_a_slash_command_are_those_that_were_sent_to_the_conversation() {
             allow: vec![rule],
             answer_schema: None,
             model: None,
+            typed_by: None,
         }))
     };
     for sent in [None, expanded("bash:echo *")] {

@@ -226,6 +226,7 @@ impl Actor for SessionActor {
             turn: SessionTurn {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
                     .with_queue(opened.waiting.queue)
+                    .with_typed(opened.turn.typed)
                     .with_compact(opened.waiting.compact),
                 next_audience: None,
             },

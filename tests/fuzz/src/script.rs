@@ -56,6 +56,7 @@ fn judged(text: &str) -> Verdict {
         configured: None,
         tampered: Box::default(),
         asked: None,
+        typed_by: None,
         reach: EffectReach::Unknown,
     })
 }

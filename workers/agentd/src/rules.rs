@@ -125,6 +125,7 @@ impl CheckedCall {
             configured,
             tampered: Box::default(),
             asked: None,
+            typed_by: None,
             reach: reach(&config, named.tool),
         };
         let verdict = rules.judge(&case);
@@ -153,6 +154,7 @@ impl CheckedCall {
             configured: None,
             tampered: Box::default(),
             asked: None,
+            typed_by: None,
             reach: EffectReach::Unknown,
         });
         let is_listed = config.hosts.iter().any(|listed| listed.covers(&host));
@@ -269,6 +271,7 @@ impl CheckedCall {
                 Basis::Person(who) | Basis::NotedByPerson { by: who, .. } => {
                     format!("answered by {who}")
                 }
+                Basis::Typed(who) => format!("typed by the person at {who}"),
             },
         }
     }

@@ -156,6 +156,7 @@ fn it_judges() {
             configured: None,
             tampered: Box::default(),
             asked: None,
+            typed_by: None,
             reach: protocol::judgement::EffectReach::Unknown,
         })));
         let (generation, said) = broker.next();

@@ -57,6 +57,7 @@ fn case(number: u32, command: &str) -> JudgedCall {
         configured: None,
         tampered: Box::default(),
         asked: None,
+        typed_by: None,
         reach: EffectReach::Unknown,
     }
 }

@@ -97,6 +97,7 @@ mod tests {
             configured: None,
             tampered: Box::new([]),
             asked: None,
+            typed_by: None,
             reach: EffectReach::Unknown,
         }
     }

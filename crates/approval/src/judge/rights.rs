@@ -76,6 +76,7 @@ pub fn may_follow_redirect(onward: &RedirectScope, tool: &str, page: &WebAddress
         configured: None,
         tampered: Box::default(),
         asked: None,
+        typed_by: None,
         reach: EffectReach::Unknown,
     };
     matches!(rules.judge(&case), Verdict::Allow(_))

@@ -159,11 +159,16 @@ impl SessionRules {
             }
         };
         let denial = self.fits(&self.deny, &case.call.tool, &target);
-        // A call that the user configured raises no question, so a literal match denies it.
-        let literal = denial.literal.filter(|_| case.configured.is_some());
+        // A call that the user configured or typed raises no question, so a literal match denies it.
+        let raises_none = case.configured.is_some() || case.typed_by.is_some();
+        let literal = denial.literal.filter(|_| raises_none);
         if let Some((index, what)) = denial.certain.or(literal) {
             let rule = &self.rules[index];
             return Verdict::Deny(Basis::Rule(rule.clone()), messages::denied(rule, &what));
+        }
+        if let Some(by) = case.typed_by.as_deref().filter(|_| case.extra_rights.is_empty()) {
+            // Rules that ask, modes and hooks that ask are there so that this person decides.
+            return Verdict::Allow(Basis::Typed(by.to_owned()));
         }
         if case.call.tool == EXIT_PLAN {
             return plan::verdict(case, self.mode, self.audience);

@@ -1131,3 +1131,27 @@ fn a_command_is_asked_about_where_protected_names_are_not_as_they_were() {
     };
     assert!(why.contains(".envrc") && text.contains("check and repair"), "{text}");
 }
+
+#[test]
+fn what_a_person_types_is_asked_about_by_no_rule_and_denied_by_each_that_denies() {
+    let typed = |text: &str| JudgedCall { typed_by: Some("pts/0".into()), ..command(text) };
+    for mode in PermissionMode::ALL {
+        let judge = rules(mode, &[], &["bash:cp *"], &["bash:rm *"]);
+        for text in ["ls", "cp a b", "$x f"] {
+            let wanted = Verdict::Allow(Basis::Typed("pts/0".into()));
+            assert_eq!(judge.judge(&typed(text)), wanted, "{mode:?}: {text}");
+        }
+        for text in ["rm f", "ls; rm f", "sh -c \"rm f\""] {
+            let denied = refusal(&judge, &typed(text));
+            assert!(denied.contains("bash:rm *"), "{mode:?}: {text}: {denied}");
+        }
+        // Rights beyond the session's are asked about as ever.
+        let more = JudgedCall { extra_rights: vec![ExtraRight::Network], ..typed("ls") };
+        let verdict = judge.judge(&more);
+        assert!(!matches!(verdict, Verdict::Allow(Basis::Typed(_))), "{mode:?}: {verdict:?}");
+    }
+    let hook = JudgedCall { asked: Some("a hook asks".into()), ..typed("ls") };
+    let judge = rules(PermissionMode::Ask, &[], &[], &[]);
+    assert!(matches!(judge.judge(&hook), Verdict::Allow(Basis::Typed(_))));
+    assert_eq!(outcome(&judge, &command("ls")), Outcome::Asked, "the control");
+}

@@ -33,6 +33,7 @@ impl CallMachine {
             extra_rights: self.facts.extra_rights.clone(),
             configured: self.facts.configured.clone(),
             tampered: self.facts.tampered.as_slice().into(),
+            typed_by: self.facts.typed_by.as_deref().map(Box::from),
             asked: self.facts.remarks.asked.as_deref().map(Box::from),
             reach: self.reach(),
         }

@@ -4,7 +4,7 @@
 use super::*;
 use crate::screen::AttachOptions;
 use protocol::call::{Call, CallOrigin};
-use protocol::client::{ModelFacts, OtherClients};
+use protocol::client::{ModelFacts, OtherClients, PromptUse};
 use protocol::confinement::{FilePath, Network};
 use protocol::content::{ContentBlock, Usage};
 use protocol::ids::SessionId;
@@ -83,7 +83,7 @@ fn each_phase_has_its_words_and_its_own_time() {
     let mut desk = Desk::new();
     assert_eq!(desk.line(0), "");
     assert_eq!(desk.clock.until_next(desk.now), None, "an idle session wakes no one");
-    desk.event(ClientEvent::Prompt { text: "go".to_owned() });
+    desk.event(ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt });
     assert_eq!(desk.line(0), "● waits for the model · 0 s · Esc stops");
     assert_eq!(desk.line(2000), "● waits for the model · 2 s · Esc stops");
     desk.delta(AnswerPart::Thinking, &format!("{}leaves 2", "so it ".repeat(800)));
@@ -112,7 +112,7 @@ fn each_phase_has_its_words_and_its_own_time() {
 #[test]
 fn a_question_stops_nothing_and_names_no_key_of_its_own() {
     let mut desk = Desk::new();
-    desk.event(ClientEvent::Prompt { text: "go".to_owned() });
+    desk.event(ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt });
     desk.event(bash(1));
     desk.event(ClientEvent::Asked {
         question: Question {
@@ -136,7 +136,7 @@ fn a_question_stops_nothing_and_names_no_key_of_its_own() {
 #[test]
 fn the_line_changes_once_a_second_however_many_pieces_come() {
     let mut desk = Desk::new();
-    desk.event(ClientEvent::Prompt { text: "go".to_owned() });
+    desk.event(ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt });
     desk.delta(AnswerPart::Thinking, "a ");
     let mut lines = vec![desk.line(0)];
     for _ in 0..40 {
@@ -154,7 +154,7 @@ fn the_line_changes_once_a_second_however_many_pieces_come() {
 #[test]
 fn a_silent_server_is_reported_and_a_silent_command_is_not() {
     let mut desk = Desk::new();
-    desk.event(ClientEvent::Prompt { text: "go".to_owned() });
+    desk.event(ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt });
     desk.delta(AnswerPart::Text, "It");
     assert!(!desk.line(0).contains("no byte"));
     assert!(!desk.line(19_900).contains("no byte"));
@@ -216,7 +216,7 @@ fn ends_of_texts_and_times() {
 #[test]
 fn a_retry_is_counted_down_on_the_one_line_and_gone_with_the_first_byte() {
     let mut desk = Desk::new();
-    desk.event(ClientEvent::Prompt { text: "go".to_owned() });
+    desk.event(ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt });
     desk.line(0);
     let struck = |attempt, wait_ms| ClientEvent::Struck {
         reason: "the server answered 529: Overloaded".to_owned(),
@@ -244,7 +244,7 @@ fn the_end_of_a_turn_has_its_time_only_where_its_beginning_was_seen() {
     let prompt = ToClient::Event {
         session: session(),
         seq: 1,
-        event: ClientEvent::Prompt { text: "go".to_owned() },
+        event: ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt },
     };
     let prompt = || ScreenInput::Message(prompt.clone());
     let ended = |desk: &mut Desk| {

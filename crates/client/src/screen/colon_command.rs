@@ -171,6 +171,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
 pub const KEYS: &[(&str, &str)] = &[
     ("Enter, Alt-Enter", "send; insert a new line, as \\ and Enter do"),
     ("/NAME ARGUMENTS", "send the text of a slash command or a skill"),
+    ("!COMMAND", "run it in the sandbox; the next prompt has its output"),
     ("Esc, Ctrl-C", "stop the turn"),
     ("Up, Down", "go by rows; take back a queued prompt; earlier input"),
     ("Ctrl-A E, Ctrl-Home", "go to start, end of the line; of the text (Ctrl-End)"),

@@ -5,6 +5,7 @@ use super::colon_command::{self, ChangesOf, ColonCommand};
 use super::context::ContextUse;
 use super::editor::Stashed;
 use super::key_press::{Direction, Distance, KeyPress};
+use super::line_marks;
 use super::running_list;
 use super::{
     AFTER_LEADER, ConnectionState, Focus, LeaveReason, Pending, Screen, ScreenEffect, SwitchTo,
@@ -262,7 +263,7 @@ impl Screen {
 
     pub(super) fn prompt(&mut self, text: String) -> Vec<ScreenEffect> {
         self.prompts.sent.push(text.clone());
-        self.to_session(|session| FromClient::Prompt { session, text, form: None })
+        self.to_session(|session| line_marks::message(session, text))
     }
 
     pub(super) fn leave_by_word(&mut self) -> Vec<ScreenEffect> {

@@ -266,7 +266,7 @@ impl Screen {
                 }
                 self.tokens.answered(*usage, self.prices());
             }
-            ClientEvent::Prompt { text } => {
+            ClientEvent::Prompt { text, .. } => {
                 self.turn = TurnState::Working;
                 self.prompts.confirm(text);
                 if !text.starts_with(':') {

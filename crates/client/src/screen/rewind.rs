@@ -115,7 +115,7 @@ impl RewindState {
 impl Places {
     fn add(&mut self, seq: u64, event: &ClientEvent) {
         let mut place = |kind| self.points.push(RewindPoint { seq, kind, first_call: None });
-        if let ClientEvent::Prompt { text } = event {
+        if let ClientEvent::Prompt { text, .. } = event {
             place(RewindKind::Prompt(text.clone()));
         } else if let ClientEvent::Answer { blocks, .. } = event {
             place(RewindKind::Round(gist(blocks)));
@@ -260,7 +260,7 @@ impl Screen {
     /// The files of a rewind are restored, or not: the conversation follows, or stays.
     pub(super) fn follow_rewind(&mut self, event: &ClientEvent) -> Vec<ScreenEffect> {
         let Some(awaited) = &mut self.seqs.rewind.awaited else { return Vec::new() };
-        if let ClientEvent::Prompt { text } = event {
+        if let ClientEvent::Prompt { text, .. } = event {
             awaited.begun |= *text == awaited.words;
             return Vec::new();
         }

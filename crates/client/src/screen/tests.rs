@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod answered_once;
+mod line_marks;
 mod questions;
 mod running;
 
@@ -14,7 +15,7 @@ use protocol::client::ModelFacts;
 use protocol::client::{
     AnswerPart, ClientEvent, DetachReason, NextTry, NumberedEvent, SettingChange,
 };
-use protocol::client::{SessionQuery, SessionWish};
+use protocol::client::{PromptUse, SessionQuery, SessionWish};
 use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
 use protocol::context::{Compaction, CompactionCause, ContextReport, NumberedSummary, SummaryStep};
@@ -83,7 +84,10 @@ fn up_has_the_prompts_of_the_session_that_was_attached_to_behind_those_of_its_pr
     let mut screen = screen();
     screen.set_history(vec!["of another session".to_owned()]);
     for (seq, text) in [(2, "of this one"), (3, ":undo")] {
-        screen.update(event(seq, ClientEvent::Prompt { text: text.to_owned() }));
+        screen.update(event(
+            seq,
+            ClientEvent::Prompt { text: text.to_owned(), of: PromptUse::Prompt },
+        ));
     }
     for recalled in ["of this one", "of another session", "of another session"] {
         screen.update(ScreenInput::Key(KeyPress::Up));
@@ -91,14 +95,16 @@ fn up_has_the_prompts_of_the_session_that_was_attached_to_behind_those_of_its_pr
     }
 }
 
+/// A terminal in which this line was entered, and what that sent.
+fn enters(line: &str) -> (Screen, Vec<ScreenEffect>) {
+    let mut screen = screen();
+    screen.update(ScreenInput::Edited(line.to_owned()));
+    let sent = screen.update(ScreenInput::Key(KeyPress::Enter));
+    (screen, sent)
+}
+
 #[test]
 fn words_that_leave_other_programs_leave_where_no_key_follows_and_go_to_no_model() {
-    let enters = |line: &str| {
-        let mut screen = screen();
-        screen.update(ScreenInput::Edited(line.to_owned()));
-        let sent = screen.update(ScreenInput::Key(KeyPress::Enter));
-        (screen, sent)
-    };
     let alone = || ScreenInput::WordAlone;
     let leaves = [ScreenEffect::Leave(LeaveReason::Quit)];
     for word in ["exit", "quit ", "/exit", "/quit"] {
@@ -290,7 +296,7 @@ fn an_opened_session_is_attached_to_and_its_first_prompt_said_once() {
 #[test]
 fn the_end_of_a_turn_leaves_the_hint_about_the_next_key() {
     let mut screen = screen();
-    screen.update(event(1, ClientEvent::Prompt { text: "one".to_owned() }));
+    screen.update(event(1, ClientEvent::Prompt { text: "one".to_owned(), of: PromptUse::Prompt }));
     screen.update(ScreenInput::Key(KeyPress::Leader));
     screen.update(event(2, ClientEvent::TurnEnded { end: TurnEnd::Done }));
     assert_eq!(screen.hint(), Some(AFTER_LEADER));
@@ -301,7 +307,7 @@ fn the_end_of_a_turn_leaves_the_hint_about_the_next_key() {
 #[test]
 fn another_session_starts_with_an_empty_screen_and_line() {
     let mut screen = screen();
-    screen.update(event(1, ClientEvent::Prompt { text: "one".to_owned() }));
+    screen.update(event(1, ClientEvent::Prompt { text: "one".to_owned(), of: PromptUse::Prompt }));
     screen.update(ScreenInput::Draft("unsent".to_owned()));
     assert_eq!(screen.draft(), "unsent");
     assert_eq!(screen.update(ScreenInput::SwitchTo(session())), [], "it is here");
@@ -524,7 +530,7 @@ fn the_turn_is_stopped_and_the_session_stays() {
     assert_eq!(screen.hint.as_deref(), Some("no turn is running; :q leaves, Ctrl-\\ d detaches"));
     assert_eq!(interrupt(&mut screen), []);
     assert!(screen.hint.as_ref().unwrap().contains("Ctrl-\\ d"), "{:?}", screen.hint);
-    screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
+    screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt }));
     let stop = FromClient::Interrupt { session: session() };
     assert_eq!(interrupt(&mut screen), [ScreenEffect::Send(stop.clone())]);
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Escape)), [ScreenEffect::Send(stop)]);
@@ -563,7 +569,7 @@ fn leaving_has_three_ways_and_says_whether_something_runs() {
         [ScreenEffect::Leave(LeaveReason::Quit)]
     );
     let mut working = screen();
-    working.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
+    working.update(event(1, ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt }));
     assert_eq!(leave(&mut working, &[KeyPress::EndOfInput]), detach);
     let mut typing = screen();
     types(&mut typing, "x");
@@ -596,7 +602,8 @@ fn undoing_is_said_as_words_are_and_comes_back_like_them_where_nobody_took_it() 
     let want = FromClient::Prompt { session: session(), text: ":undo".to_owned(), form: None };
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), [ScreenEffect::Send(want)]);
     assert_eq!(screen.unconfirmed(), [":undo"]);
-    screen.update(event(1, ClientEvent::Prompt { text: ":undo".to_owned() }));
+    screen
+        .update(event(1, ClientEvent::Prompt { text: ":undo".to_owned(), of: PromptUse::Prompt }));
     assert!(screen.unconfirmed().is_empty());
     types(&mut screen, ":undo all src/a  b.rs");
     let want = FromClient::Prompt {
@@ -615,7 +622,7 @@ fn changed_files_carry_the_command_that_takes_them_back() {
         calls: calls.to_vec(),
         diff: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n".to_owned(),
     };
-    screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
+    screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt }));
     let id = CallId { session: session(), number: 4 };
     let (origin, tool, input) = (CallOrigin::model("a"), "bash".to_owned(), "{}".to_owned());
     let call = Call { id, origin, tool, input };
@@ -844,7 +851,7 @@ fn thinking_is_shown_once_before_what_followed_it() {
 fn who_comes_in_the_middle_of_an_answer_sees_it_whole_and_once() {
     let mut screen = Screen::new(entrance(ClientRights::Full));
     screen.update(opened(session()));
-    screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
+    screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt }));
     screen.update(ScreenInput::Message(ToClient::Attached {
         session: session(),
         name: "terminal 1".to_owned(),
@@ -897,7 +904,7 @@ fn a_call_is_a_live_block_until_it_ends() {
 #[test]
 fn a_lost_supervisor_is_followed_by_another_from_the_last_event_seen() {
     let mut screen = screen();
-    screen.update(event(7, ClientEvent::Prompt { text: "go".to_owned() }));
+    screen.update(event(7, ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt }));
     screen.update(event(8, question(1, &[])));
     types(&mut screen, "\u{0}");
     let effects = screen.update(ScreenInput::Lost("closed".to_owned()));
@@ -936,7 +943,7 @@ fn a_supervisor_that_was_asked_to_end_is_not_brought_up_again() {
 #[test]
 fn a_fork_is_another_session_and_the_first_is_let_go() {
     let mut screen = screen();
-    screen.update(event(7, ClientEvent::Prompt { text: "go".to_owned() }));
+    screen.update(event(7, ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt }));
     types(&mut screen, ":fork");
     let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
     assert_eq!(effects, [ScreenEffect::Open(SessionStart::Fork { of: session(), at: None })]);
@@ -950,24 +957,30 @@ fn a_fork_is_another_session_and_the_first_is_let_go() {
         ),
         "{effects:?}"
     );
-    let late = screen.update(event(9, ClientEvent::Prompt { text: "old".to_owned() }));
+    let late = screen
+        .update(event(9, ClientEvent::Prompt { text: "old".to_owned(), of: PromptUse::Prompt }));
     assert_eq!(late, [], "words of the first session are not shown in the second");
 }
 
 #[test]
 fn earlier_events_are_asked_for_before_the_first_one_seen() {
     let mut screen = screen();
-    screen.update(event(70, ClientEvent::Prompt { text: "go".to_owned() }));
+    screen.update(event(70, ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt }));
     types(&mut screen, ":earlier");
     let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
     assert!(matches!(says(&effects)[..], [FromClient::Page { before: 70, .. }]), "{effects:?}");
     // A preview that comes when one has gone to that session already.
-    let late = |seq| NumberedEvent { seq, event: ClientEvent::Prompt { text: "go".to_owned() } };
+    let late = |seq| NumberedEvent {
+        seq,
+        event: ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt },
+    };
     let events = vec![late(60), late(70)];
     let message = ToClient::Page { session: session(), events };
     assert_eq!(screen.update(ScreenInput::Message(message)), []);
-    let events =
-        vec![NumberedEvent { seq: 60, event: ClientEvent::Prompt { text: "first".to_owned() } }];
+    let events = vec![NumberedEvent {
+        seq: 60,
+        event: ClientEvent::Prompt { text: "first".to_owned(), of: PromptUse::Prompt },
+    }];
     let effects =
         screen.update(ScreenInput::Message(ToClient::Page { session: session(), events }));
     assert_eq!(effects, [ScreenEffect::ShowEarlier(vec![ScreenItem::Prompt("first".to_owned())])]);
@@ -1000,7 +1013,10 @@ fn the_prompt_of_a_turn_that_failed_stays_in_the_conversation_alone() {
     let mut screen = screen();
     screen.update(ScreenInput::Edited("mend it".to_owned()));
     screen.update(ScreenInput::Key(KeyPress::Enter));
-    screen.update(event(1, ClientEvent::Prompt { text: "mend it".to_owned() }));
+    screen.update(event(
+        1,
+        ClientEvent::Prompt { text: "mend it".to_owned(), of: PromptUse::Prompt },
+    ));
     screen.update(ScreenInput::Paste("more".to_owned()));
     let message = "the server answered 529; gave up after 10 tries".to_owned();
     let end = TurnEnd::ProviderFailed { kind: ProviderFailure::Overloaded, message };
@@ -1023,7 +1039,8 @@ fn the_end_of_a_turn_has_the_cost_of_that_turn_alone() {
             1,
             ClientEvent::Model { name: "model-1".to_owned(), facts, models: Vec::new() },
         ));
-        screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
+        screen
+            .update(event(1, ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt }));
         let usage = Usage { input: Some(tokens), output: Some(0), ..Usage::default() };
         screen.update(event(2, ClientEvent::Answer { blocks: Vec::new(), usage }));
         let effects = screen.update(event(3, ClientEvent::TurnEnded { end: TurnEnd::Done }));
@@ -1052,7 +1069,7 @@ fn a_turn_whose_beginning_was_not_seen_here_has_no_totals() {
         let effects = screen.update(event(3, ClientEvent::TurnEnded { end: TurnEnd::Done }));
         has_totals(&effects)
     };
-    let prompt = || event(1, ClientEvent::Prompt { text: "go".to_owned() });
+    let prompt = || event(1, ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt });
     let mut seen = screen();
     seen.update(prompt());
     assert!(ends(&mut seen));
@@ -1081,7 +1098,10 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
             types(&mut screen, text);
             screen.update(ScreenInput::Key(KeyPress::Enter));
         }
-        screen.update(event(1, ClientEvent::Prompt { text: "first".to_owned() }));
+        screen.update(event(
+            1,
+            ClientEvent::Prompt { text: "first".to_owned(), of: PromptUse::Prompt },
+        ));
         assert_eq!(screen.unconfirmed(), ["second"]);
         screen
     };
@@ -1099,7 +1119,7 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
     let mut lost = said();
     assert_eq!(back(&mut lost, None), "second\ntyped");
     assert!(lost.hint.is_some_and(|hint| hint.contains("press Enter to send it")));
-    let kept = ClientEvent::Prompt { text: "second".to_owned() };
+    let kept = ClientEvent::Prompt { text: "second".to_owned(), of: PromptUse::Prompt };
     let queued = ClientEvent::Queue { texts: vec!["second".to_owned()] };
     for on_disk in [event(2, kept), event(1, queued)] {
         let mut screen = said();
@@ -1127,7 +1147,7 @@ fn who_is_sent_away_is_told_whether_the_session_goes_on() {
 /// A session of two turns, of which the first made a call.
 fn two_turns() -> Screen {
     let mut screen = screen();
-    let prompt = |text: &str| ClientEvent::Prompt { text: text.to_owned() };
+    let prompt = |text: &str| ClientEvent::Prompt { text: text.to_owned(), of: PromptUse::Prompt };
     let answer = |text: &str| ClientEvent::Answer {
         blocks: vec![ContentBlock::Text { text: text.to_owned() }],
         usage: Usage::default(),
@@ -1179,7 +1199,10 @@ fn places_to_rewind_to_are_prompts_and_later_rounds_with_the_first_call_behind()
         ]
     );
     let mut screen = two_turns();
-    let earlier = NumberedEvent { seq: 3, event: ClientEvent::Prompt { text: "old".to_owned() } };
+    let earlier = NumberedEvent {
+        seq: 3,
+        event: ClientEvent::Prompt { text: "old".to_owned(), of: PromptUse::Prompt },
+    };
     let page = ToClient::Page { session: session(), events: vec![earlier] };
     screen.update(ScreenInput::Message(page));
     let oldest = screen.rewind_points().pop().unwrap();
@@ -1195,7 +1218,7 @@ fn a_page_that_begins_with_a_call_gives_it_to_the_places_before() {
         let (tool, input) = ("bash".to_owned(), "{}".to_owned());
         ClientEvent::Proposed { call: Call { id, origin, tool, input } }
     };
-    let prompt = |text: &str| ClientEvent::Prompt { text: text.to_owned() };
+    let prompt = |text: &str| ClientEvent::Prompt { text: text.to_owned(), of: PromptUse::Prompt };
     for (seq, happened) in [(20, proposed(5)), (25, prompt("late")), (26, proposed(6))] {
         screen.update(event(seq, happened));
     }
@@ -1222,7 +1245,7 @@ fn both_go_back_one_after_the_other_and_the_prompt_is_in_the_line_of_the_copy() 
     );
     // Another turn that ends meanwhile is not that of the files.
     screen.update(event(15, ClientEvent::TurnEnded { end: TurnEnd::Done }));
-    screen.update(event(16, ClientEvent::Prompt { text: words }));
+    screen.update(event(16, ClientEvent::Prompt { text: words, of: PromptUse::Prompt }));
     let effects = screen.update(event(17, ClientEvent::TurnEnded { end: TurnEnd::Done }));
     assert!(effects.contains(&fork_at(4)), "{effects:?}");
     let copy = SessionId("0123456789ab".to_owned());
@@ -1235,7 +1258,10 @@ fn both_go_back_one_after_the_other_and_the_prompt_is_in_the_line_of_the_copy() 
 fn files_that_did_not_go_back_leave_the_conversation_where_it_is() {
     let mut screen = two_turns();
     command(&mut screen, ":rewind 5");
-    screen.update(event(16, ClientEvent::Prompt { text: ":rewind files 1".to_owned() }));
+    screen.update(event(
+        16,
+        ClientEvent::Prompt { text: ":rewind files 1".to_owned(), of: PromptUse::Prompt },
+    ));
     let end = TurnEnd::Interrupted;
     let effects = screen.update(event(17, ClientEvent::TurnEnded { end }));
     assert!(!effects.contains(&fork_at(4)), "{effects:?}");
@@ -1259,7 +1285,8 @@ fn a_rewind_without_calls_since_needs_no_files_and_one_of_nothing_says_so() {
         assert_eq!(command(&mut screen, text), [], "{text}");
         assert!(screen.hint().unwrap().contains(said), "{text}: {:?}", screen.hint());
     }
-    screen.update(event(20, ClientEvent::Prompt { text: "third".to_owned() }));
+    screen
+        .update(event(20, ClientEvent::Prompt { text: "third".to_owned(), of: PromptUse::Prompt }));
     assert_eq!(command(&mut screen, ":rewind 5 files"), []);
     assert!(screen.hint().unwrap().contains("stop it first"));
 }

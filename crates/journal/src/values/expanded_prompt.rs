@@ -17,6 +17,9 @@ pub struct ExpandedPrompt {
     pub answer_schema: Option<String>,
     /// The name of the model that the turn is for, if not for the session's.
     pub model: Option<String>,
+    /// It is a person's own command, typed at the terminal of this name: the turn ends with the command, and the model
+    /// gets its output with the next prompt.
+    pub typed_by: Option<String>,
 }
 
 /// A part of an expanded prompt.
@@ -58,19 +61,22 @@ struct PromptOnDisk {
     /// asks the session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    /// The terminal of a person's own command. A build that does not know this field asks the model when it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    typed_by: Option<String>,
 }
 
 impl From<PromptOnDisk> for ExpandedPrompt {
     fn from(stored: PromptOnDisk) -> Self {
-        let PromptOnDisk { file, mut parts, files, allow, answer_schema, model } = stored;
+        let PromptOnDisk { file, mut parts, files, allow, answer_schema, model, typed_by } = stored;
         parts.extend(files.into_iter().map(PromptPart::File));
-        Self { file, parts, allow, answer_schema, model }
+        Self { file, parts, allow, answer_schema, model, typed_by }
     }
 }
 
 impl From<ExpandedPrompt> for PromptOnDisk {
     fn from(prompt: ExpandedPrompt) -> Self {
-        let ExpandedPrompt { file, parts: all, allow, answer_schema, model } = prompt;
+        let ExpandedPrompt { file, parts: all, allow, answer_schema, model, typed_by } = prompt;
         let (mut parts, mut files) = (Vec::new(), Vec::new());
         for part in all {
             match part {
@@ -80,6 +86,6 @@ impl From<ExpandedPrompt> for PromptOnDisk {
                 }
             }
         }
-        Self { file, parts, files, allow, answer_schema, model }
+        Self { file, parts, files, allow, answer_schema, model, typed_by }
     }
 }

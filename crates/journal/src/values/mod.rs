@@ -52,6 +52,8 @@ pub enum OwnOriginRecord {
     Undo,
     /// The next request, which has the text of a pinned file.
     PinnedRead,
+    /// A person, who typed the command.
+    Person,
     /// One that this build does not know, as it stands: a word, in each build.
     #[serde(untagged)]
     Other(String),
@@ -193,6 +195,11 @@ pub enum BasisRecord {
     Sandboxed {
         /// What bounds the call's effects.
         bounded: Bounded,
+    },
+    /// A person typed the command.
+    Typed {
+        /// The name of their terminal.
+        who: String,
     },
 }
 

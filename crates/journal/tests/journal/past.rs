@@ -72,6 +72,7 @@ fn an_open_turn_of_a_slash_command_has_its_text_and_rules() {
         allow: vec![rule],
         answer_schema: Some("{}".to_owned()),
         model: Some("small".to_owned()),
+        typed_by: Some("pts/3".to_owned()),
     };
     let expanded = Some(Box::new(record));
     let asked = JournalRecord::Prompt { text: "/x".to_owned(), expanded: expanded.clone() };

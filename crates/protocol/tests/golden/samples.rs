@@ -155,6 +155,7 @@ goldens! {
                 allow: vec![rule()],
                 answer_schema: Some(text("{}")),
                 model: Some(text("m")),
+                typed_by: Some(text("pts/0")),
             })),
         },
         Stream => ToSession::Stream(protocol::provider::FromProvider::Ready),
@@ -660,6 +661,10 @@ goldens! {
         Seq => BacklogFrom::Seq(300),
         Newest => BacklogFrom::Newest(7),
     }
+    client::PromptUse {
+        Prompt => protocol::client::PromptUse::Prompt,
+        Command => protocol::client::PromptUse::Command,
+    }
     client::OtherClients {
         Stay => OtherClients::Stay,
         Detach => OtherClients::Detach,
@@ -717,6 +722,7 @@ goldens! {
         Background => protocol::client::SessionWish::Background,
         OpenPort => protocol::client::SessionWish::OpenPort { port: 8765, call: Some(3) },
         StopCall => protocol::client::SessionWish::StopCall { call: 3 },
+        Run => protocol::client::SessionWish::Run { command: text("ls") },
     }
     client::FromClient {
         Hello => FromClient::Hello { token: text("token"), build: text("0.1.0-0") },
@@ -772,7 +778,7 @@ goldens! {
         Arguments => protocol::client::AnswerPart::Arguments,
     }
     client::ClientEvent {
-        Prompt => ClientEvent::Prompt { text: text("p") },
+        Prompt => ClientEvent::Prompt { text: text("p"), of: protocol::client::PromptUse::Command },
         Delta => ClientEvent::Delta { part: protocol::client::AnswerPart::Thinking, text: text("d") },
         Struck => ClientEvent::Struck {
             reason: text("busy"),
@@ -935,6 +941,7 @@ goldens! {
         PromptPart => CallOrigin::PromptPart,
         Undo => CallOrigin::Undo,
         PinnedRead => CallOrigin::PinnedRead,
+        Person => CallOrigin::Person,
     }
     call::CallStage {
         Ended => CallStage::Ended,
@@ -1171,6 +1178,7 @@ goldens! {
         Opaque => Basis::Opaque(protocol::judgement::PermissionMode::Auto),
         NotedByPerson => Basis::NotedByPerson { by: text("pts/0"), note: text("keep the docs") },
         Sandboxed => Basis::Sandboxed(protocol::judgement::Bounded::Command),
+        Typed => Basis::Typed(text("pts/0")),
     }
     judgement::Verdict {
         Allow => Verdict::Allow(protocol::judgement::Basis::Query),
@@ -1456,6 +1464,7 @@ fn case() -> JudgedCall {
         configured: Some(rule()),
         tampered: [text(".envrc")].into(),
         asked: Some("a hook".into()),
+        typed_by: Some("pts/0".into()),
         reach: EffectReach::Undoable,
     }
 }

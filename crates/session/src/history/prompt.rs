@@ -13,7 +13,8 @@ impl History {
         self.budget.begin_turn();
         let news = self.take_news();
         self.user_says(&news);
-        self.turn = Some(self.mark());
+        let is_typed = expanded.is_some_and(|expanded| expanded.typed_by.is_some());
+        self.turn = Some(TurnMark { is_typed, ..self.mark() });
         self.answer_schema = expanded.and_then(|expanded| expanded.answer_schema.clone());
         match expanded {
             Some(expanded) => {
@@ -29,12 +30,18 @@ impl History {
         TurnMark {
             message: self.messages.len().saturating_sub(1),
             block: self.messages.last().map_or(0, |last| last.blocks.len()),
+            is_typed: self.turn_is_typed(),
         }
     }
 
     /// The schema of the running turn's answer, for a model that its server holds to it.
     pub(crate) fn answer_schema(&self, facts: ModelFacts) -> Option<String> {
         self.answer_schema.clone().filter(|_| facts.json_schema == Some(true))
+    }
+
+    /// True if the turn is that of a person's own command: the model is not asked in it.
+    pub(crate) fn turn_is_typed(&self) -> bool {
+        self.turn.is_some_and(|turn| turn.is_typed)
     }
 
     /// The prompt whose commands have not all ended.

@@ -270,10 +270,12 @@ impl History {
             background: self.background.values().cloned().collect(),
         };
         let moved = compact::apply(&mut self.messages, plan, kept);
-        self.turn = self.turn.zip(asked).map(|(_, (message, block))| match moved(message) {
+        self.turn = self.turn.zip(asked).map(|(turn, (message, block))| match moved(message) {
             // Behind the head, before the prompt.
-            MovedIndex::Gone { head } => TurnMark { message: 0, block: head },
-            MovedIndex::To { message, blocks } => TurnMark { message, block: block + blocks },
+            MovedIndex::Gone { head } => TurnMark { message: 0, block: head, ..turn },
+            MovedIndex::To { message, blocks } => {
+                TurnMark { message, block: block + blocks, ..turn }
+            }
         });
         self.vendor_count.counted = None;
     }

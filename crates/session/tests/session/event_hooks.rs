@@ -307,6 +307,7 @@ fn the_commands_of_a_prompt_wait_for_the_hooks_that_decide_about_it() {
             allow: Vec::new(),
             answer_schema: None,
             model: None,
+            typed_by: None,
         }))
     };
     let prompt = || ToSession::Prompt { text: "/deploy".to_owned(), expanded: expanded() };

@@ -12,5 +12,6 @@ mod pinned;
 mod summary;
 mod talk;
 mod turns;
+mod typed;
 mod undo;
 mod verify;

@@ -158,14 +158,14 @@ impl Broadcast {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::client::AnswerPart;
+    use protocol::client::{AnswerPart, PromptUse};
 
     #[test]
     fn a_client_that_does_not_read_goes_without_live_words_first_and_then_without_any() {
         let session = SessionId("0123456789ab".to_owned());
         let told = |event| Broadcast::new(&session, 1, event).map_err(|error| error.to_string());
         let live = told(ClientEvent::Delta { part: AnswerPart::Text, text: "piece".to_owned() });
-        let kept = told(ClientEvent::Prompt { text: "words".to_owned() });
+        let kept = told(ClientEvent::Prompt { text: "words".to_owned(), of: PromptUse::Prompt });
         let (Ok(live), Ok(kept)) = (live, kept) else { panic!("both can be said") };
         let (unread, mut untold) = mpsc::channel(4);
         let feed = Feed { queue: unread, backlog_room: Arc::new(Semaphore::new(1)) };

@@ -68,6 +68,7 @@ fn by_rule(basis: &Basis, at: usize) -> Option<&Rule> {
         | Basis::NobodyToAsk(_)
         | Basis::Unjudgeable(_)
         | Basis::Sandboxed(_)
+        | Basis::Typed(_)
         | Basis::Opaque(_) => None,
     }
 }

@@ -6,7 +6,7 @@ use crate::person_prompt::PersonPrompt;
 use call::{Cut, interruption, note_of_person};
 use journal::{BasisRecord, JournalEntry, JournalRecord, QueuedPrompt};
 use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
-use protocol::client::{ClientEvent, NumberedEvent, SettingChange};
+use protocol::client::{ClientEvent, NumberedEvent, PromptUse, SettingChange};
 use protocol::confinement::{FilePath, Network};
 use protocol::context::Compaction;
 use protocol::ids::{CallId, SessionId};
@@ -187,7 +187,11 @@ pub(crate) fn client_events(
 /// The event that clients get for a record; `None` for records they do not see.
 pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Option<ClientEvent> {
     match record.clone() {
-        JournalRecord::Prompt { text, expanded: _ } => Some(ClientEvent::Prompt { text }),
+        JournalRecord::Prompt { text, expanded } => {
+            let is_typed = expanded.is_some_and(|expanded| expanded.typed_by.is_some());
+            let of = if is_typed { PromptUse::Command } else { PromptUse::Prompt };
+            Some(ClientEvent::Prompt { text, of })
+        }
         JournalRecord::Answer { blocks, usage, round: _, cost: _ } => {
             Some(ClientEvent::Answer { blocks, usage })
         }
@@ -384,6 +388,7 @@ pub(crate) fn describe_basis(basis: &journal::BasisRecord) -> String {
         journal::BasisRecord::Sandboxed { bounded } => {
             format!("mode {}: {}", PermissionMode::Sandboxed.name(), bounded.text())
         }
+        journal::BasisRecord::Typed { who } => format!("typed by the person at {who}"),
         journal::BasisRecord::Opaque { mode } => {
             format!("mode {mode}; a program name in it could not be determined")
         }

@@ -239,6 +239,7 @@ pub(super) fn basis(basis: &Basis) -> journal::BasisRecord {
         Basis::Unjudgeable(why) => journal::BasisRecord::Unjudgeable { why },
         Basis::Sandboxed(bounded) => journal::BasisRecord::Sandboxed { bounded },
         Basis::Opaque(mode) => journal::BasisRecord::Opaque { mode: mode.name().to_owned() },
+        Basis::Typed(who) => journal::BasisRecord::Typed { who },
     }
 }
 

@@ -11,6 +11,8 @@ use protocol::mcp::{self, runs_server};
 const OF_EDITS: [&str; 2] = ["format", "verify"];
 /// The tool that takes changes back.
 const OF_UNDO: &str = "undo_restore";
+/// The tool that runs a person's own commands.
+const SHELL: &str = "bash";
 /// The tool that reads files.
 const READ: &str = "read";
 /// The end of the arguments of a pinned file's read. What a prompt shows is not read as plain text.
@@ -26,6 +28,7 @@ pub(crate) fn record(origin: CallOrigin) -> (String, Option<OwnOriginRecord>) {
         CallOrigin::PromptPart => OwnOriginRecord::PromptPart,
         CallOrigin::Undo => OwnOriginRecord::Undo,
         CallOrigin::PinnedRead => OwnOriginRecord::PinnedRead,
+        CallOrigin::Person => OwnOriginRecord::Person,
     };
     (String::new(), Some(own))
 }
@@ -43,6 +46,7 @@ pub(crate) fn origin(
         Some(OwnOriginRecord::PromptPart) => CallOrigin::PromptPart,
         Some(OwnOriginRecord::Undo) => CallOrigin::Undo,
         Some(OwnOriginRecord::PinnedRead) => CallOrigin::PinnedRead,
+        Some(OwnOriginRecord::Person) => CallOrigin::Person,
         Some(OwnOriginRecord::Other(_)) | None => by_tool(tool, input),
     }
 }
@@ -75,9 +79,10 @@ pub(crate) fn fits(call: &Call, proposed: Option<&Call>) -> bool {
         CallOrigin::EventHook => HookEvent::is_run_by(tool),
         CallOrigin::EditHook => OF_EDITS.contains(&tool),
         CallOrigin::ServerStart => runs_server(tool),
-        CallOrigin::PromptPart => ["bash", READ, mcp::CALL].contains(&tool),
+        CallOrigin::PromptPart => [SHELL, READ, mcp::CALL].contains(&tool),
         CallOrigin::Undo => tool == OF_UNDO,
         CallOrigin::PinnedRead => tool == READ && call.input.ends_with(PLAIN_TEXT),
+        CallOrigin::Person => tool == SHELL,
     }
 }
 
@@ -87,8 +92,8 @@ mod tests {
     use protocol::ids::{CallId, SessionId};
 
     /// Each origin that the conversation has besides the model, with a call that it makes.
-    fn own() -> [(CallOrigin, &'static str, &'static str); 10] {
-        use CallOrigin::{EditHook, EventHook, PinnedRead, PromptPart, ServerStart, Undo};
+    fn own() -> [(CallOrigin, &'static str, &'static str); 11] {
+        use CallOrigin::{EditHook, EventHook, Person, PinnedRead, PromptPart, ServerStart, Undo};
         [
             (EventHook, "hook", "{}"),
             (EventHook, "guard_hook", "{}"),
@@ -100,6 +105,7 @@ mod tests {
             (PromptPart, mcp::CALL, "{}"),
             (Undo, "undo_restore", r#"{"id":1}"#),
             (PinnedRead, "read", r#"{"path":"a.md","raw":true}"#),
+            (Person, "bash", r#"{"command":"date"}"#),
         ]
     }
 
@@ -111,6 +117,9 @@ mod tests {
             assert_eq!(origin((&use_id, own.as_ref()), (tool, input)), wanted, "{tool}");
             let later = OwnOriginRecord::Other("of_a_later_build".into());
             for other in [None, Some(&later)] {
+                // Before persons typed commands, prompts alone had them.
+                let is_typed = wanted == CallOrigin::Person;
+                let wanted = if is_typed { CallOrigin::PromptPart } else { wanted.clone() };
                 assert_eq!(origin(("", other), (tool, input)), wanted, "{tool} {other:?}");
             }
             let model = CallOrigin::Model { use_id: "toolu_1".into() };

@@ -6,6 +6,7 @@ use super::lost_tasks;
 use super::open_mode::OpenMode;
 use super::session_opener::SessionOpener;
 use crate::audit_actor::AuditMsg;
+use crate::person_prompt::TypedCommand;
 use crate::records::TurnRound;
 use crate::records::audit;
 use crate::records::decode;
@@ -161,9 +162,10 @@ impl SessionOpener {
                 let open_prompt = opened.past.prompt.clone().filter(|_| last == OpenTurn::GoesOn);
                 let has_new_model = opened.past.has_new_model();
                 let grants = |prompt: Box<journal::ExpandedPrompt>| {
+                    let typed = TypedCommand::of(&prompt);
                     let ExpandedPrompt { allow, model, .. } = *prompt;
                     let model = model.filter(|_| !has_new_model);
-                    OpenTurnGrants { allow, model }
+                    OpenTurnGrants { allow, model, typed }
                 };
                 let turn = open_prompt.map(grants).unwrap_or_default();
                 let (changes, learned) =

@@ -3,7 +3,7 @@
 use crate::audit_actor::AuditMsg;
 use crate::fleet_seat::Seated;
 use crate::messages::RootMsg;
-use crate::person_prompt::PersonPrompt;
+use crate::person_prompt::{PersonPrompt, TypedCommand};
 use crate::project_caches::CacheLease;
 use crate::worker_ref::WorkerRef;
 use crate::written_dirs::WrittenDirs;
@@ -55,6 +55,8 @@ pub(crate) struct OpenTurnGrants {
     pub(crate) allow: Vec<Rule>,
     /// The name of another model than the session's.
     pub(crate) model: Option<String>,
+    /// It is the turn of a person's own command instead.
+    pub(crate) typed: Option<TypedCommand>,
 }
 
 /// What people want and the conversation has not done.

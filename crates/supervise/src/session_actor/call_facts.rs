@@ -231,6 +231,7 @@ impl<A: Asker> CallContext<'_, A> {
             }),
             denied_reads: approval::read_denials(self.spec.rules()),
             configured,
+            typed_by: None,
             tampered: self.tampered.to_vec(),
             remarks: CallRemarks::default(),
             hint,

@@ -4,12 +4,13 @@ use super::hook_events;
 use super::session_calls::{CallSurroundings, NoCall, ProposedCall};
 use super::state::SessionActorState;
 use crate::messages::{CallToSession, FinishedCall, ProtectedNews};
+use crate::person_prompt::TypedCommand;
 use crate::records::{TurnRound, decode, origin};
 use call::{CallInput, CallRemarks, Executor, tampered_in_words};
 use journal::JournalRecord;
 use launch::protected_restore::{self, ProtectedCopies};
 use protocol::broker::ToBroker;
-use protocol::call::{Call, Outcome, TamperedFile, ToolResult};
+use protocol::call::{Call, CallOrigin, Outcome, TamperedFile, ToolResult};
 use protocol::hook::{HookEvent, HookRefusal};
 use protocol::ids::CallId;
 use protocol::judgement::Question;
@@ -29,7 +30,8 @@ impl SessionActorState {
             return;
         }
         let proposed = self.calls.unjudged.begun(&call.id);
-        if !origin::fits(&call, proposed.as_ref()) {
+        let typed = self.turn.router.typed();
+        if !origin::fits(&call, proposed.as_ref()) || is_untyped(&call, typed) {
             let result = not_asked_for(&call.tool);
             return self.end_unstarted(proposed.unwrap_or(call), result).await;
         }
@@ -40,6 +42,7 @@ impl SessionActorState {
             place,
             executor,
             remarks: CallRemarks { asked: asked.or(remarks.asked), ..remarks },
+            typed_by: typed.and_then(|typed| typed.by(&call)).map(str::to_owned),
             pending_question: self.questions.take_recorded(call.id.number),
         };
         let around = CallSurroundings {
@@ -184,4 +187,9 @@ fn put_right(call: &CallId, tool: &str, found: &[TamperedFile]) -> String {
 fn not_asked_for(tool: &str) -> ToolResult {
     let text = "the conversation did not say truly who asked for this call; nothing was run";
     ToolResult::error(Outcome::Invalid, "not_run", tool, text, "")
+}
+
+/// True for a call that a person is said to have typed, in the turn of a prompt.
+fn is_untyped(call: &Call, typed: Option<&TypedCommand>) -> bool {
+    call.origin == CallOrigin::Person && typed.is_none()
 }

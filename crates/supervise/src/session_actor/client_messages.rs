@@ -8,6 +8,7 @@ use super::ports::{Ports, WantedPort};
 use super::state::SessionActorState;
 use super::usage::{Keeper, SessionNow};
 use crate::messages::{AttachRequest, ClientMsg, ClientToSession, OpenRequest};
+use crate::person_prompt::PersonPrompt;
 use crate::route::Router;
 use crate::session_page::{PageRequest, send_page};
 use call::CallInput;
@@ -62,6 +63,9 @@ impl SessionActorState {
                 if let Err(why) = self.calls.detach(|call| tasks.has(call)) {
                     self.events.show_notice(why);
                 }
+            }
+            SessionWish::Run { command } => {
+                self.run_typed(client, PersonPrompt::typed(command, by)).await
             }
             SessionWish::OpenPort { port, call } => {
                 let (services, opened) = (&self.calls.services, &mut self.calls.ports);

@@ -6,6 +6,7 @@ mod shown;
 
 pub(super) use shown::{Attaching, fail, tell};
 
+use crate::person_prompt::PersonPrompt;
 use protocol::client::AnswerForm;
 use protocol::ids::SessionId;
 use std::collections::HashSet;
@@ -151,6 +152,16 @@ impl<C: Address, F> Clients<C, F> {
 
     pub(super) fn any_prompt_waits(&self) -> bool {
         !self.prompts.is_empty()
+    }
+
+    /// Why a person's own command does not run now, for the person.
+    pub(super) fn why_not_run(&self, typed: &PersonPrompt) -> Option<&'static str> {
+        if typed.is_blank_command() {
+            return Some("write a command behind `!`, as in `!git status`");
+        }
+        self.any_prompt_waits().then_some(
+            "a prompt waits for an MCP server to start; run the command when it has begun",
+        )
     }
 
     /// A server is ready or has ended: the prompts that wait are read again, in their order.

@@ -49,6 +49,8 @@ pub(super) struct ProposedCall {
     pub(super) place: TurnRound,
     pub(super) executor: Executor,
     pub(super) remarks: CallRemarks,
+    /// The terminal of the person who typed it.
+    pub(super) typed_by: Option<String>,
     /// The question that an earlier supervisor put about it.
     pub(super) pending_question: Option<PendingQuestion>,
 }
@@ -98,7 +100,7 @@ impl SessionCalls {
         proposed: ProposedCall,
         around: CallSurroundings<'_>,
     ) -> Result<(), NoCall> {
-        let ProposedCall { call, place, executor, remarks, pending_question } = proposed;
+        let ProposedCall { call, place, executor, remarks, typed_by, pending_question } = proposed;
         let CallSurroundings { spec, resources, journal, workers, failures, session } = around;
         let context = CallContext {
             spec,
@@ -117,7 +119,7 @@ impl SessionCalls {
         let CheckedCall { facts, signing, confinement, private_hosts, network, runner } = checked;
         let args = CallArgs {
             background_after_ms: background_after_ms(spec, &facts.call),
-            facts: CallFacts { pending_question, remarks, ..facts },
+            facts: CallFacts { pending_question, remarks, typed_by, ..facts },
             signing,
             confinement,
             network,

@@ -142,6 +142,7 @@ impl<A: Asker> PromptSources<'_, A> {
                 allow: Vec::new(),
                 answer_schema: None,
                 model: None,
+                typed_by: None,
             },
             notes: Vec::new(),
         });

@@ -56,6 +56,20 @@ impl SessionActorState {
         }
     }
 
+    /// Runs a person's own command, or queues it as a prompt.
+    pub(super) async fn run_typed(&mut self, client: &ActorRef<ClientMsg>, typed: PersonPrompt) {
+        if self.events.degraded().is_some() {
+            return self.events.show_degraded();
+        }
+        match self.events.clients.why_not_run(&typed) {
+            Some(why) => {
+                fail(client, RequestFailure::Usage, why.to_owned());
+                self.events.clients.give_back(client, vec![typed.text]);
+            }
+            None => self.begin_or_queue(typed).await,
+        }
+    }
+
     async fn begin_or_queue(&mut self, prompt: PersonPrompt) {
         self.begin_work().await;
         if self.turn.router.must_queue() || self.closing.holds_turns() {

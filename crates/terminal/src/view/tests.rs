@@ -11,6 +11,7 @@ use super::*;
 use client::{AttachOptions, Distance, LineView, LiveArea, MouseInput, ScreenEffect, SlashRow};
 use proptest::prelude::*;
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
+use protocol::client::PromptUse;
 use protocol::client::{
     AnswerPart, ClientEvent, ClientRights, KnownModel, ModelFacts, OtherClients, ToClient,
 };
@@ -262,7 +263,7 @@ fn question(number: u32) -> ClientEvent {
 fn a_second_of_the_living_line_costs_few_bytes_and_none_while_nothing_runs() {
     let mut desk = Desk::new(120, 40);
     assert_eq!(desk.view.tick(&desk.screen), None);
-    desk.event(ClientEvent::Prompt { text: "go".to_owned() });
+    desk.event(ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt });
     let text = "one two three four five six seven eight nine ten ".repeat(40);
     desk.event(ClientEvent::Delta { part: AnswerPart::Thinking, text });
     desk.paint();
@@ -288,7 +289,8 @@ fn a_second_of_the_living_line_costs_few_bytes_and_none_while_nothing_runs() {
 fn busy(columns: u16, rows: u16) -> Desk {
     let mut desk = Desk::new(columns, rows);
     desk.event(ClientEvent::Prompt {
-        text: "publish 日本語 👩‍👩‍👧‍👦 it".to_owned()
+        text: "publish 日本語 👩‍👩‍👧‍👦 it".to_owned(),
+        of: PromptUse::Prompt,
     });
     desk.event(answer("I **check** first:\n\n```rust\nlet a = 1;\n```\n"));
     desk.event(ClientEvent::Proposed { call: call(1, "bash", r#"{"command":"cargo test"}"#) });
@@ -409,7 +411,7 @@ fn a_worker_that_failed_is_named_in_the_panels() {
 #[test]
 fn thinking_is_shown_while_it_comes_and_folded_behind_that() {
     let mut desk = Desk::new(80, 24);
-    desk.event(ClientEvent::Prompt { text: "go".to_owned() });
+    desk.event(ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt });
     let thought = |text: &str| {
         let (part, text) = (AnswerPart::Thinking, text.to_owned());
         ClientEvent::Delta { part, text }
@@ -437,7 +439,7 @@ fn thinking_is_shown_while_it_comes_and_folded_behind_that() {
 fn a_view_that_is_scrolled_up_stays_while_new_events_come() {
     let mut desk = Desk::new(80, 20);
     for number in 1..=30 {
-        desk.event(ClientEvent::Prompt { text: format!("prompt {number}") });
+        desk.event(ClientEvent::Prompt { text: format!("prompt {number}"), of: PromptUse::Prompt });
         desk.event(answer(&format!("answer {number}")));
         desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
     }
@@ -445,7 +447,7 @@ fn a_view_that_is_scrolled_up_stays_while_new_events_come() {
     desk.input(ScreenInput::Key(KeyPress::Page(Direction::Start)));
     let before = desk.shown();
     assert!(!before.contains("answer 30"), "{before}");
-    desk.event(ClientEvent::Prompt { text: "one more".to_owned() });
+    desk.event(ClientEvent::Prompt { text: "one more".to_owned(), of: PromptUse::Prompt });
     let after = desk.shown();
     let text = |shown: &str| shown.lines().take(10).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(text(&before), text(&after));
@@ -468,7 +470,7 @@ fn a_turn_that_ends_in_a_terminal_without_focus_calls_the_person() {
         for focused in [false, true] {
             let mut desk = Desk::new(80, 20);
             desk.view.options.notify = way;
-            desk.event(ClientEvent::Prompt { text: "go".to_owned() });
+            desk.event(ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt });
             desk.paint();
             desk.input(ScreenInput::Focused(focused));
             desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
@@ -696,7 +698,7 @@ fn any_step(
     key: impl Strategy<Value = KeyPress> + 'static,
 ) -> impl Strategy<Value = Step> {
     let event = prop_oneof![
-        text.prop_map(|text| ClientEvent::Prompt { text }),
+        text.prop_map(|text| ClientEvent::Prompt { text, of: PromptUse::Prompt }),
         (any_part(), text).prop_map(|(part, text)| ClientEvent::Delta { part, text }),
         text.prop_map(|text| answer(&text)),
         (1..6u32, text).prop_map(|(number, words)| {

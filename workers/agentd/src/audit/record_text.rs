@@ -55,6 +55,7 @@ pub(crate) fn basis(basis: &BasisRecord) -> String {
             format!("because approval is required, but the session is non-interactive: {why}")
         }
         BasisRecord::Unjudgeable { why } => format!("because the call cannot be judged: {why}"),
+        BasisRecord::Typed { who } => format!("as typed by the person at {who}"),
         BasisRecord::Sandboxed { bounded } => format!("by the mode sandboxed: {}", bounded.text()),
         BasisRecord::Opaque { mode } => format!(
             "by the mode {mode}; the command runs a program whose name is known only at run \

@@ -60,6 +60,7 @@ fn case(tool: &str, kind: ToolKind) -> JudgedCall {
         configured: None,
         tampered: Box::default(),
         asked: None,
+        typed_by: None,
         reach: EffectReach::Unknown,
     }
 }

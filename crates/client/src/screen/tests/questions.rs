@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::live_rows::answers_in_line;
+use protocol::client::SessionWish;
 use protocol::judgement::Consent;
 
 pub(super) fn key(screen: &mut Screen, key: KeyPress) -> Vec<ScreenEffect> {
@@ -627,7 +628,13 @@ fn words_and_keys_without_enter_answer_nothing_and_change_nothing() {
             prop_assert_eq!(&*screen.draft(), &words);
             // Not even Enter answers behind words alone, but for the number of a row.
             let effects = enter(&mut screen);
-            let is_prompt = matches!(says(&effects)[..], [FromClient::Prompt { .. }]);
+            let run = |wish: &SessionWish| matches!(wish, SessionWish::Run { .. });
+            let is_prompt = match says(&effects)[..] {
+                [FromClient::Prompt { .. }] => true,
+                // It waits behind the turn, too.
+                [FromClient::Wish { wish, .. }] => run(wish) && words.starts_with('!'),
+                _ => false,
+            };
             let is_number = words.trim().parse::<usize>().is_ok();
             prop_assert!(
                 effects.is_empty() || is_prompt || is_number || leaves(&effects),

@@ -63,7 +63,10 @@ const ANSWER: &str = "## The fault\n\n`total` begins at **index 1**, so the firs
 
 /// A session as people see it often.
 fn everyday(mut desk: Desk) -> Desk {
-    desk.event(ClientEvent::Prompt { text: "Fix the failing test".to_owned() });
+    desk.event(ClientEvent::Prompt {
+        text: "Fix the failing test".to_owned(),
+        of: PromptUse::Prompt,
+    });
     called(&mut desk, 1, "read", r#"{"path":"cart.py"}"#, "def total", &[]);
     called(&mut desk, 2, "grep", r#"{"pattern":"total"}"#, "cart.py:1", &[]);
     desk.event(answer(ANSWER));
@@ -81,7 +84,7 @@ fn everyday(mut desk: Desk) -> Desk {
 
 fn asked(desk: Desk) -> Desk {
     let mut desk = everyday(desk);
-    desk.event(ClientEvent::Prompt { text: "Publish it".to_owned() });
+    desk.event(ClientEvent::Prompt { text: "Publish it".to_owned(), of: PromptUse::Prompt });
     desk.event(ClientEvent::Proposed { call: call(5, "bash", r#"{"command":"cargo publish"}"#) });
     desk.event(question(5));
     desk

@@ -6,7 +6,7 @@ use super::*;
 fn a_picker_has_no_style_of_the_text_that_it_covers() {
     let picked = |key: KeyPress, answered: Option<&str>| {
         let mut desk = Desk::new(80, 24);
-        desk.event(ClientEvent::Prompt { text: "go".to_owned() });
+        desk.event(ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt });
         if let Some(text) = answered {
             desk.event(answer(text));
         }

@@ -6,7 +6,7 @@ use super::*;
 fn what_is_chosen_has_a_bar_and_a_search_marks_the_words_and_counts() {
     let mut desk = Desk::new(80, 24);
     desk.event(answer("One word.\n\nTwo **words** of it.\n\nThree"));
-    desk.event(ClientEvent::Prompt { text: "No such thing".to_owned() });
+    desk.event(ClientEvent::Prompt { text: "No such thing".to_owned(), of: PromptUse::Prompt });
     desk.event(answer("The last word."));
     desk.event(ClientEvent::TurnEnded { end: TurnEnd::Done });
     assert!(!desk.shown().contains('▎'), "the control");
