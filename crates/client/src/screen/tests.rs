@@ -1339,7 +1339,7 @@ fn with_the_keys_of_vim_a_first_esc_stops_nothing_and_letters_of_the_normal_mode
     assert_eq!(screen.draft(), "two");
     types(&mut screen, "i");
     assert_eq!(screen.input().1, "> ");
-    screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned() }));
+    screen.update(event(1, ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt }));
     assert_eq!(screen.turn(), TurnState::Working);
     assert_eq!(press(&mut screen, KeyPress::Escape), []);
     let stop = FromClient::Interrupt { session: session() };
