@@ -80,12 +80,9 @@ pub struct FullScreen {
     /// Enter was pressed behind `/` before they were.
     entered: bool,
     servers: ServerWords,
-    /// Those of the list of places.
-    places: Vec<FilePlace>,
+    subject: ListSubject,
     /// The terminal's ground, once it has told it.
     ground: Option<Rgb>,
-    /// The row of the table whose actions are listed.
-    thing: Option<RunningThing>,
     /// Earlier events were asked for.
     loading: bool,
     /// Does the desktop show this terminal? Terminals that do not say count as shown.
@@ -95,6 +92,17 @@ pub struct FullScreen {
     typing: bool,
     /// The last key was Esc at an empty line: another one rewinds.
     escaped: bool,
+}
+
+/// What the open list is about, where its rows do not say it.
+#[derive(Debug, Default)]
+enum ListSubject {
+    #[default]
+    Nothing,
+    /// These places, each in the row with its number.
+    Places(Vec<FilePlace>),
+    /// The row of the table whose actions are listed.
+    Thing(RunningThing),
 }
 
 impl FullScreen {
@@ -118,9 +126,8 @@ impl FullScreen {
             slash: None,
             entered: false,
             servers: ServerWords::default(),
-            places: Vec::new(),
+            subject: ListSubject::default(),
             ground: None,
-            thing: None,
             loading: false,
             focused: true,
             working: false,

@@ -11,8 +11,7 @@ use crate::messages::{AttachRequest, ClientMsg, ClientToSession, OpenRequest};
 use crate::person_prompt::PersonPrompt;
 use crate::route::Router;
 use crate::session_page::{PageRequest, send_page};
-use call::CallInput;
-use protocol::client::{ClientEvent, RequestFailure, SessionQuery, SessionWish, ToClient};
+use protocol::client::{ClientEvent, SessionQuery, SessionWish, ToClient};
 use protocol::judgement::Audience;
 use ractor::ActorRef;
 
@@ -75,22 +74,11 @@ impl SessionActorState {
                     .open(client, wanted)
                     .await;
             }
-            SessionWish::StopCall { call } => self.stop_call(client, call, &by),
+            SessionWish::StopCall { call } => match self.calls.stop(&self.call_id(call)) {
+                Ok(()) => self.events.show_notice(format!("call {call} is stopped, by {by}")),
+                Err((kind, why)) => fail(client, kind, why),
+            },
         }
-    }
-
-    /// Ends one call; the model gets the result that a person stopped it.
-    fn stop_call(&self, client: &ActorRef<ClientMsg>, call: u32, by: &str) {
-        let id = self.call_id(call);
-        if self.calls.services.is_server(call) {
-            let why = format!("call {call} is an MCP server, which ends with the session");
-            return fail(client, RequestFailure::Usage, why);
-        }
-        if self.calls.running.get(&id).is_none() {
-            return fail(client, RequestFailure::NotFound, format!("call {call} does not run"));
-        }
-        self.events.show_notice(format!("call {call} is stopped, by {by}"));
-        self.calls.running.send(&id, CallInput::Cancel);
     }
 
     async fn query(&mut self, client: ActorRef<ClientMsg>, query: SessionQuery) {

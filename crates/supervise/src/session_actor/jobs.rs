@@ -9,6 +9,7 @@ use crate::messages::CallMsg;
 use call::{CallInput, ServerDemand, ServerInput, ServerRequest};
 use launch::session_network::SessionNetwork;
 use protocol::call::{CallStage, ToolResult};
+use protocol::client::RequestFailure;
 use protocol::ids::CallId;
 use protocol::session::ToSession;
 use ractor::{ActorRef, ActorStatus};
@@ -33,6 +34,24 @@ impl SessionCalls {
     /// The calls that the conversation waits for.
     pub(super) fn foreground(&self) -> impl Iterator<Item = &CallId> {
         self.running.ids().filter(|call| !self.services.has(call.number))
+    }
+
+    /// A person ends one call; the model gets the result that it was stopped.
+    ///
+    /// # Errors
+    /// For the person: it is an MCP server, or does not run.
+    pub(super) fn stop(&self, call: &CallId) -> Result<(), (RequestFailure, String)> {
+        let number = call.number;
+        if self.services.is_server(number) {
+            let why = format!("call {number} is an MCP server, which ends with the session");
+            return Err((RequestFailure::Usage, why));
+        }
+        if self.running.get(call).is_none() {
+            let why = format!("call {number} does not run");
+            return Err((RequestFailure::NotFound, why));
+        }
+        self.running.send(call, CallInput::Cancel);
+        Ok(())
     }
 
     /// A person lets the commands and sub-agents that run go on in the background, as far as there is room.

@@ -13,7 +13,7 @@ use super::typed_prompt::{PromptPlace, PromptSources, TypedPrompt};
 use crate::messages::{ClientMsg, RootMsg};
 use crate::person_prompt::PersonPrompt;
 use crate::records::encode;
-use protocol::client::{ClientEvent, RequestFailure, SettingChange};
+use protocol::client::{ClientEvent, SettingChange};
 use protocol::provider::FromProvider;
 use ractor::ActorRef;
 
@@ -48,11 +48,7 @@ impl SessionActorState {
                     .show_notice(format!("the prompt waits for the MCP server {server} to start"));
                 self.events.clients.keep_prompt(prompt);
             }
-            Err(why) => {
-                fail(&prompt.client, RequestFailure::Usage, why);
-                // The person still has the text.
-                self.events.clients.give_back(&prompt.client, vec![prompt.text]);
-            }
+            Err(why) => self.events.clients.refuse_text(&prompt.client, why, prompt.text),
         }
     }
 
@@ -62,10 +58,7 @@ impl SessionActorState {
             return self.events.show_degraded();
         }
         match self.events.clients.why_not_run(&typed) {
-            Some(why) => {
-                fail(client, RequestFailure::Usage, why.to_owned());
-                self.events.clients.give_back(client, vec![typed.text]);
-            }
+            Some(why) => self.events.clients.refuse_text(client, why.to_owned(), typed.text),
             None => self.begin_or_queue(typed).await,
         }
     }

@@ -1,6 +1,6 @@
 //! Going through the blocks of the conversation: choose, unfold, open, search, copy.
 
-use super::FullScreen;
+use super::{FullScreen, ListSubject};
 use crate::frame::Mode;
 use crate::pager::Pager;
 use crate::picker::{Picker, PickerAction, PickerItem, PickerKind};
@@ -95,25 +95,26 @@ impl FullScreen {
                 return Vec::new();
             };
             self.state.mode = Mode::Browse(None);
-            let place = value.parse().ok().and_then(|at: usize| self.places.get(at).cloned());
-            if place.is_none() {
+            let ListSubject::Places(places) = std::mem::take(&mut self.subject) else {
                 return Vec::new();
-            }
-            return vec![ScreenInput::OpenEditor(pause, place)];
+            };
+            let place = value.parse().ok().and_then(|at: usize| places.into_iter().nth(at));
+            let open = |place| ScreenInput::OpenEditor(pause, Some(place));
+            return place.map(open).into_iter().collect();
         }
         let Mode::Browse(None) = self.state.mode else {
             return vec![ScreenInput::OpenEditor(pause, None)];
         };
         let project = self.project(screen);
         let text = self.state.conversation.chosen_block().map(|block| block.text());
-        self.places = places(&text.unwrap_or_default(), &project);
+        let places = places(&text.unwrap_or_default(), &project);
         let named = |(at, place): (usize, &FilePlace)| {
             let root = project.canonicalize().unwrap_or_default();
             let below = place.path.strip_prefix(&root).unwrap_or(&place.path).display();
             let text = format!("{below}:{}", place.line);
             PickerItem { text, detail: String::new(), value: at.to_string() }
         };
-        match self.places.as_slice() {
+        match places.as_slice() {
             [] => {
                 let words = "no file:line of this project is in this block";
                 self.state.hint = Some(words.to_owned());
@@ -123,6 +124,7 @@ impl FullScreen {
             several => {
                 let items = several.iter().enumerate().map(named).collect();
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::Places, items));
+                self.subject = ListSubject::Places(places);
                 Vec::new()
             }
         }

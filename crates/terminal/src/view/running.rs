@@ -1,6 +1,6 @@
 //! The table of what runs and what waits, and the steps behind a row: what can be done, a port, the end of a call.
 
-use super::FullScreen;
+use super::{FullScreen, ListSubject};
 use crate::frame::Mode;
 use crate::pager::Pager;
 use crate::picker::{Picker, PickerItem, PickerKind};
@@ -70,13 +70,15 @@ impl FullScreen {
         let items = actions.into_iter().map(item).collect();
         let subject = format!("{value}: {}", row.title);
         self.state.mode = Mode::Picker(Picker::new(PickerKind::Actions, items).about(&subject));
-        self.thing = Some(row.thing);
+        self.subject = ListSubject::Thing(row.thing);
         Vec::new()
     }
 
     /// The action was chosen. The end of a call takes one more Enter, since nothing brings the call back.
     pub(super) fn action_chosen(&mut self, value: &str, screen: &Screen) -> Vec<ScreenInput> {
-        let Some(thing) = self.thing.take() else { return Vec::new() };
+        let ListSubject::Thing(thing) = std::mem::take(&mut self.subject) else {
+            return Vec::new();
+        };
         let possible = running_actions(screen, &thing);
         let Some(action) = possible.into_iter().find(|action| action.words() == value) else {
             self.state.hint = Some(format!("{} has ended", thing.name()));

@@ -147,6 +147,17 @@ impl Clients<ActorRef<ClientMsg>, Feed> {
     ) {
         tell(client, ToClient::TakenBack { session: self.session.clone(), texts });
     }
+
+    /// Tells a client why its text does nothing. The person has the text again.
+    pub(in crate::session_actor) fn refuse_text(
+        &self,
+        client: &ActorRef<ClientMsg>,
+        why: String,
+        text: String,
+    ) {
+        fail(client, RequestFailure::Usage, why);
+        self.give_back(client, vec![text]);
+    }
 }
 
 /// Sends a client a message, past the events.
