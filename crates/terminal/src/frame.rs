@@ -16,6 +16,8 @@ use std::time::Instant;
 /// From this width on the panels have room beside the conversation.
 const WIDE: u16 = 100;
 const PANELS: u16 = 36;
+/// Rows that a list may take, also from a question below the conversation.
+const LIST_ROWS: u16 = 8;
 /// Columns before the conversation while a block of it is chosen.
 const MARGIN: u16 = 2;
 /// Rows of the input line.
@@ -154,9 +156,11 @@ pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame
     if let Mode::Picker(picker) = &mut state.mode {
         // The table has what the panels have, and more of it.
         let width = if picker.kind == PickerKind::Running { area.width } else { width };
-        let rows = picker.view((usize::from(width), usize::from(height)), &look);
-        let rows = &rows[..rows.len().min(usize::from(height))];
-        let top = height - u16::try_from(rows.len()).unwrap_or(0);
+        // A question leaves no row in a low terminal, and a list that takes the keys is seen.
+        let bottom = height.max(area.height.min(LIST_ROWS));
+        let rows = picker.view((usize::from(width), usize::from(bottom)), &look);
+        let rows = &rows[..rows.len().min(usize::from(bottom))];
+        let top = bottom - u16::try_from(rows.len()).unwrap_or(0);
         frame.clear(top, rows.len(), width);
         frame.rows(rows, (0, top), width);
     }

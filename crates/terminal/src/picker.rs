@@ -50,6 +50,11 @@ impl PickerKind {
         self.sign().is_some()
     }
 
+    /// True for a list that completes the line: its words go back there.
+    fn is_of_line(self) -> bool {
+        self == Self::Files || self.is_of_commands()
+    }
+
     /// The sign that opened the list of commands.
     fn sign(self) -> Option<char> {
         match self {
@@ -317,7 +322,10 @@ impl Picker {
                         Some(port) => PickerAction::Choose(port.to_string(), self.query.clone()),
                         None => return PickerAction::Stay,
                     },
-                    None => PickerAction::Close(self.query.clone()),
+                    // The person goes on in the line.
+                    None if self.kind.is_of_line() => PickerAction::Close(self.query.clone()),
+                    // An Esc that closes the list would stop the turn if Enter had closed it.
+                    None => PickerAction::Stay,
                 };
             }
             KeyPress::Escape | KeyPress::Interrupt => {

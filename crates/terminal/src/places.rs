@@ -4,7 +4,7 @@
 //! its real path, so that none begins with `-` or `+` or leads elsewhere by a link.
 
 use client::FilePlace;
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// Places that are looked for, so that a long output costs little.
 const MOST: usize = 200;
@@ -16,7 +16,15 @@ pub(crate) fn places(text: &str, project: &Path) -> Vec<FilePlace> {
     let Ok(root) = project.canonicalize() else { return Vec::new() };
     let mut found: Vec<FilePlace> = Vec::new();
     for (name, line) in named(text).take(MOST) {
-        let Ok(real) = root.join(name).canonicalize() else { continue };
+        // A path that leads out by its words is not even looked for: it may lie on a dead network file system.
+        let named = Path::new(name);
+        let below = named.strip_prefix(&root).or_else(|_| named.strip_prefix(project));
+        let inside = below.unwrap_or(named);
+        if !inside.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+        {
+            continue;
+        }
+        let Ok(real) = root.join(inside).canonicalize() else { continue };
         let is_plain = real.to_str().is_some_and(|path| !path.chars().any(char::is_control));
         let is_inside = real.starts_with(&root) && real.is_file();
         let place = FilePlace { path: real, line };

@@ -12,8 +12,8 @@ use std::io::{self, BufRead, Write};
 use std::sync::mpsc::{self, SyncSender};
 use std::time::Duration;
 
-/// The rest of a terminal's answer comes within this time.
-const REST_OF_ANSWER: Duration = Duration::from_millis(100);
+/// The rest of a terminal's answer comes within this time, also over a slow line. A person who types such keys waits.
+const REST_OF_ANSWER: Duration = Duration::from_secs(1);
 
 /// Columns and rows of a terminal that does not report them.
 const SIZE: (u16, u16) = (80, 24);
