@@ -12,7 +12,7 @@ use protocol::client::{
 };
 use protocol::confinement::Network;
 use protocol::ids::SessionId;
-use protocol::judgement::{PermissionMode, PersonAnswer as Said};
+use protocol::judgement::{PermissionMode, PersonAnswer as Said, Question};
 use protocol::session::OpenTurn;
 use serde_json::json;
 
@@ -194,6 +194,13 @@ fn a_rule_of_the_administrator_denies_what_a_person_types() {
             let _ = std::fs::remove_file(desk.project().join("made"));
             let wish = SessionWish::Run { command: command.to_owned() };
             wire.say(FromClient::Wish { session: session.clone(), wish });
+            if command.starts_with("t=") {
+                // The rule perhaps denies it: the person decides as about any call.
+                let Question { call, digest, reason, .. } = wire.question();
+                assert!(reason.contains("/etc/agentd/config.toml"), "{reason}");
+                assert!(!desk.project().join("made").exists(), "{command}");
+                wire.say(FromClient::Answer { call, digest, answer: Said::Once });
+            }
             wire.turn_ends();
             assert_eq!(desk.project().join("made").exists(), made, "{command}");
         }

@@ -148,7 +148,7 @@ fn mode_ask_asks_about_the_edit_and_no_other_call_takes_a_mode() {
         ClientEvent::AnswerRejected { reason, .. } => Some(reason.clone()),
         _ => None,
     });
-    assert!(reason.contains("only a plan"), "{reason}");
+    assert!(reason.contains("does not offer mode auto"), "{reason}");
     answer(&wire, &edit, Said::Once);
     wire.turn_ends();
     assert_eq!(desk.read("made"), "x\n");

@@ -55,7 +55,7 @@ fn a_command_in_the_background_is_listed_followed_and_stopped_and_another_goes_o
     let asks = one.shows("Esc lets it run");
     assert!(runs("7151") && asks.contains("stop call 1"), "one Enter ends nothing: {asks}");
     one.press(&["Enter"]);
-    one.shows("call 1 is stopped, by terminal");
+    one.shows("asks to stop call 1");
     until("no process of it is left", || !runs("7151"));
     assert!(runs("sleep 7152"), "the control: another one runs");
     one.press(&["C-t"]);
@@ -88,7 +88,7 @@ fn a_terminal_of_lines_has_the_same_list_and_stops_by_number() {
     one.shows("call 1: sleep 7153: background");
     one.shows(":stop CALL ends it");
     one.enters(":stop 1");
-    one.shows("call 1 is stopped, by terminal");
+    one.shows("asks to stop call 1");
     until("no process of it is left", || !runs("sleep 7153"));
     assert!(runs("sleep 7154"), "the control");
 }

@@ -62,6 +62,18 @@ fn the_output_of_a_typed_command_is_in_the_next_request_and_undo_takes_it_back()
         let ran = run(desk.agentd(&[command, session]));
         assert!(ran.out.contains("!printf"), "{command}: {} {}", ran.out, ran.err);
     }
+    // The history of the project has it, and a pasted text of two lines is a prompt.
+    let three = tmux.run("three", &desk.with_server(&server, &["new"]), WIDE);
+    three.shows("ready");
+    three.press(&["Up", "Up"]);
+    three.shows("! !touch refused");
+    three.press(&["C-u"]);
+    three.pastes("!touch pasted\nsecond\n");
+    three.shows("> !touch pasted");
+    three.press(&["Enter"]);
+    three.shows("I see.");
+    assert!(!exists(&desk, "pasted"));
+    three.close();
     one.shows("ready");
     one.enters(":undo");
     one.shows("Allow once");

@@ -1,6 +1,7 @@
 //! A person's prompt, or own command, on its way to the conversation. Used by the router and the session actor.
 
 use protocol::call::{Call, CallOrigin};
+use protocol::ids::CallId;
 use protocol::session::{ExpandedPrompt, PromptPart};
 
 /// A prompt as it was typed, with the text that a slash command stands for.
@@ -30,7 +31,11 @@ impl PersonPrompt {
         );
         let expanded = ExpandedPrompt {
             file: String::new(),
-            parts: vec![PromptPart::Text(intro), PromptPart::Command(command.clone())],
+            parts: vec![
+                PromptPart::Text(intro),
+                PromptPart::Command(command.clone()),
+                PromptPart::Text("\n[The output of the user's command ends here.]".to_owned()),
+            ],
             allow: Vec::new(),
             answer_schema: None,
             model: None,
@@ -52,6 +57,8 @@ impl PersonPrompt {
 pub(crate) struct TypedCommand {
     command: String,
     by: String,
+    /// The call that it became. It is typed once, and so it runs once.
+    call: Option<CallId>,
 }
 
 impl TypedCommand {
@@ -62,34 +69,42 @@ impl TypedCommand {
             PromptPart::Command(command) => Some(command.clone()),
             PromptPart::Text(_) | PromptPart::File(_) | PromptPart::Server { .. } => None,
         })?;
-        Some(Self { command, by })
+        Some(Self { command, by, call: None })
     }
 
-    /// The person's terminal, if this call is the command as it was typed. A hook may have changed it.
-    pub(crate) fn by(&self, call: &Call) -> Option<&str> {
+    /// The person's terminal, if this call is the command as it was typed, and the only one. A hook may have changed
+    /// it.
+    pub(crate) fn take_by(&mut self, call: &Call) -> Option<String> {
         let input: serde_json::Value = serde_json::from_str(&call.input).ok()?;
         let is_it = input == serde_json::json!({ "command": self.command });
-        (call.origin == CallOrigin::Person && is_it).then_some(self.by.as_str())
+        if call.origin != CallOrigin::Person || !is_it {
+            return None;
+        }
+        (*self.call.get_or_insert_with(|| call.id.clone()) == call.id).then(|| self.by.clone())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
-    use protocol::ids::{CallId, SessionId};
+    use protocol::ids::SessionId;
 
     #[test]
     fn only_the_call_that_a_person_typed_is_theirs() {
         let prompt = PersonPrompt::typed("git status".to_owned(), "pts/0".to_owned());
         assert_eq!(prompt.text, "!git status");
-        let typed = prompt.expanded.as_deref().and_then(TypedCommand::of);
-        let by = |origin: CallOrigin, input: &str| {
-            let id = CallId { session: SessionId("s".into()), number: 1 };
+        let mut typed = prompt.expanded.as_deref().and_then(TypedCommand::of).unwrap();
+        let mut number = 1;
+        let mut by = |origin: CallOrigin, input: &str, step: u32| {
+            number += step;
+            let id = CallId { session: SessionId("s".into()), number };
             let call = Call { id, origin, tool: "bash".to_owned(), input: input.to_owned() };
-            typed.as_ref().and_then(|typed| typed.by(&call)).map(str::to_owned)
+            typed.take_by(&call)
         };
         let input = r#"{"command":"git status"}"#;
-        assert_eq!(by(CallOrigin::Person, input).as_deref(), Some("pts/0"));
+        assert_eq!(by(CallOrigin::Person, input, 0).as_deref(), Some("pts/0"));
+        assert_eq!(by(CallOrigin::Person, input, 0).as_deref(), Some("pts/0"), "judged again");
         for (origin, input) in [
             (CallOrigin::PromptPart, input),
             (CallOrigin::model("toolu_1"), input),
@@ -97,7 +112,8 @@ mod tests {
             (CallOrigin::Person, r#"{"command":"git status","network":"on"}"#),
             (CallOrigin::Person, "no json"),
         ] {
-            assert_eq!(by(origin, input), None, "{input}");
+            assert_eq!(by(origin, input, 0), None, "{input}");
         }
+        assert_eq!(by(CallOrigin::Person, input, 1), None, "another call of the same words");
     }
 }

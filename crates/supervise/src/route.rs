@@ -169,8 +169,8 @@ impl Router {
     }
 
     /// The command that a person typed in place of the running turn's prompt.
-    pub(crate) fn typed(&self) -> Option<&TypedCommand> {
-        self.running.typed.as_ref()
+    pub(crate) fn typed(&mut self) -> Option<&mut TypedCommand> {
+        self.running.typed.as_mut()
     }
 
     /// A new prompt must wait.

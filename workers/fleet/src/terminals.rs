@@ -249,6 +249,8 @@ fn permitted(word: FromClient, of: &str) -> Option<FromClient> {
         FromClient::Ping(_) => true,
         // A network cannot be handed to another host.
         FromClient::Wish { wish: SessionWish::OpenPort { .. }, .. } => false,
+        // No question about it is shown, as one is for each other answer from afar.
+        FromClient::Wish { wish: SessionWish::Run { .. }, .. } => false,
         FromClient::Attach { session, .. }
         | FromClient::Detach { session }
         | FromClient::Page { session, .. }

@@ -168,7 +168,10 @@ impl SessionRules {
         }
         if let Some(by) = case.typed_by.as_deref().filter(|_| case.extra_rights.is_empty()) {
             // Rules that ask, modes and hooks that ask are there so that this person decides.
-            return Verdict::Allow(Basis::Typed(by.to_owned()));
+            let typed = Verdict::Allow(Basis::Typed(by.to_owned()));
+            // What this person may not know is asked even so.
+            let verdict = self.verdict_if_tampered(case, &target, typed);
+            return self.verdict_if_doubted(case, denial.perhaps, verdict);
         }
         if case.call.tool == EXIT_PLAN {
             return plan::verdict(case, self.mode, self.audience);

@@ -1137,7 +1137,7 @@ fn what_a_person_types_is_asked_about_by_no_rule_and_denied_by_each_that_denies(
     let typed = |text: &str| JudgedCall { typed_by: Some("pts/0".into()), ..command(text) };
     for mode in PermissionMode::ALL {
         let judge = rules(mode, &[], &["bash:cp *"], &["bash:rm *"]);
-        for text in ["ls", "cp a b", "$x f"] {
+        for text in ["ls", "cp a b"] {
             let wanted = Verdict::Allow(Basis::Typed("pts/0".into()));
             assert_eq!(judge.judge(&typed(text)), wanted, "{mode:?}: {text}");
         }
@@ -1154,4 +1154,9 @@ fn what_a_person_types_is_asked_about_by_no_rule_and_denied_by_each_that_denies(
     let judge = rules(PermissionMode::Ask, &[], &[], &[]);
     assert!(matches!(judge.judge(&hook), Verdict::Allow(Basis::Typed(_))));
     assert_eq!(outcome(&judge, &command("ls")), Outcome::Asked, "the control");
+    // What the person may not know: a rule perhaps denies it, or it runs what a call has left behind.
+    let judge = rules(PermissionMode::Auto, &[], &[], &["bash:rm *"]);
+    assert_eq!(outcome(&judge, &typed("$x f")), Outcome::Asked);
+    let left = JudgedCall { tampered: [".envrc".to_owned()].into(), ..typed("ls") };
+    assert_eq!(outcome(&judge, &left), Outcome::Asked);
 }

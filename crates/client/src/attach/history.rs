@@ -2,7 +2,7 @@
 
 use super::AttachedTerminal;
 use crate::screen_items::ScreenItem;
-use protocol::client::{ClientRights, FromClient};
+use protocol::client::{ClientRights, FromClient, SessionWish};
 
 impl AttachedTerminal<'_> {
     /// Another session was opened: the prompts of its project.
@@ -15,13 +15,19 @@ impl AttachedTerminal<'_> {
         self.screen.set_history(prompts.unwrap_or_default());
     }
 
-    /// Adds a prompt that was sent. Colon commands that the session carries out are none.
+    /// Adds a prompt or a command that was sent. Colon commands that the session carries out are none.
     pub(super) fn add_to_history(&mut self, sent: &FromClient) {
-        let FromClient::Prompt { session, text, .. } = sent else { return };
+        let (session, text) = if let FromClient::Prompt { session, text, .. } = sent {
+            (session, text.clone())
+        } else if let FromClient::Wish { session, wish: SessionWish::Run { command } } = sent {
+            (session, format!("!{command}"))
+        } else {
+            return;
+        };
         if text.starts_with(':') {
             return;
         }
-        if let Err(why) = self.services.add_to_history(session, text) {
+        if let Err(why) = self.services.add_to_history(session, &text) {
             self.view.show(ScreenItem::Error(why));
         }
     }

@@ -122,6 +122,13 @@ impl Editor {
         self.buffer.is_empty()
     }
 
+    /// True for a line that Enter runs as a command of the person.
+    #[must_use]
+    pub fn is_command(&self) -> bool {
+        let shown = self.buffer.shown();
+        shown.starts_with('!') && !shown.contains('\n') && !shown.contains(buffer::is_fold)
+    }
+
     /// Another use begins: nothing comes back but the lines of the history.
     pub fn start_over(&mut self) {
         let lines = self.history.lines().to_vec();

@@ -86,6 +86,13 @@ impl Screen {
         let line = line.trim();
         match self.focus {
             Focus::Line | Focus::Rule(_) if line.starts_with(':') => self.enter_line(line),
+            // A terminal of lines does not tell a typed line from one of a paste.
+            Focus::Line if line.starts_with('!') && typed.starts_with('!') => {
+                self.say_hint(
+                    "`!` runs nothing in a terminal of lines, where a paste looks like typing; a space before it makes \
+                     it a prompt",
+                )
+            }
             Focus::Line if self.asked().is_some() => match line {
                 "" => Vec::new(),
                 _ => self.answer_by_line(line),

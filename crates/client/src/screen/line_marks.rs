@@ -3,9 +3,10 @@
 use protocol::client::{FromClient, SessionWish};
 use protocol::ids::SessionId;
 
-/// The message that an entered line is. A space before the mark makes it a prompt.
+/// The message that an entered line is. A space before the mark makes it a prompt, and so does a second line.
 pub(super) fn message(session: SessionId, text: String) -> FromClient {
-    match text.strip_prefix('!') {
+    // Of several lines it was pasted, or is made of several texts that came back into the line.
+    match text.strip_prefix('!').filter(|command| !command.contains('\n')) {
         Some(command) => {
             let wish = SessionWish::Run { command: command.to_owned() };
             FromClient::Wish { session, wish }

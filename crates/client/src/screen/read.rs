@@ -94,6 +94,7 @@ impl Screen {
             Focus::Form => (&self.list.entry.line, "form: "),
             Focus::Rule(_) => (&self.list.entry.line, "rule: "),
             Focus::Line if self.editor.is_normal_mode() => (&self.editor, "N "),
+            Focus::Line if self.editor.is_command() => (&self.editor, "! "),
             Focus::Line => (&self.editor, "> "),
         }
     }

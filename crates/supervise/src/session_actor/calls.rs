@@ -31,7 +31,7 @@ impl SessionActorState {
         }
         let proposed = self.calls.unjudged.begun(&call.id);
         let typed = self.turn.router.typed();
-        if !origin::fits(&call, proposed.as_ref()) || is_untyped(&call, typed) {
+        if !origin::fits(&call, proposed.as_ref()) || is_untyped(&call, typed.as_deref()) {
             let result = not_asked_for(&call.tool);
             return self.end_unstarted(proposed.unwrap_or(call), result).await;
         }
@@ -42,7 +42,7 @@ impl SessionActorState {
             place,
             executor,
             remarks: CallRemarks { asked: asked.or(remarks.asked), ..remarks },
-            typed_by: typed.and_then(|typed| typed.by(&call)).map(str::to_owned),
+            typed_by: typed.and_then(|typed| typed.take_by(&call)),
             pending_question: self.questions.take_recorded(call.id.number),
         };
         let around = CallSurroundings {

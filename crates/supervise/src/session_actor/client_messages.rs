@@ -75,7 +75,7 @@ impl SessionActorState {
                     .await;
             }
             SessionWish::StopCall { call } => match self.calls.stop(&self.call_id(call)) {
-                Ok(()) => self.events.show_notice(format!("call {call} is stopped, by {by}")),
+                Ok(()) => self.events.show_notice(format!("{by} asks to stop call {call}")),
                 Err((kind, why)) => fail(client, kind, why),
             },
         }

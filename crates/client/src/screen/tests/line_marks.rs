@@ -25,8 +25,19 @@ fn a_command_of_the_person_is_a_wish_and_one_line_of_the_conversation() {
     };
     screen.update(ScreenInput::Key(KeyPress::Up));
     assert_eq!(screen.draft(), "!git status");
-    for words in [" !git status", "say !x"] {
+    // Of several lines it is a text that was pasted, or texts that came back together.
+    for words in [" !git status", "say !x", "![logo](x.png)\nWhat is it?"] {
         let (_, sent) = enters(words);
         assert!(matches!(says(&sent)[..], [FromClient::Prompt { .. }]), "{words}");
     }
+}
+
+#[test]
+fn a_terminal_of_lines_runs_no_line_that_may_be_of_a_paste() {
+    let mut screen = screen();
+    let effects = screen.update(ScreenInput::Line("!touch made".to_owned()));
+    assert_eq!(effects, []);
+    assert!(screen.hint().unwrap().contains("runs nothing in a terminal of lines"));
+    let effects = screen.update(ScreenInput::Line(" !touch made".to_owned()));
+    assert!(matches!(says(&effects)[..], [FromClient::Prompt { .. }]), "{effects:?}");
 }
