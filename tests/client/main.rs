@@ -14,6 +14,7 @@ mod hidden_characters;
 mod input_line;
 mod instructions;
 mod mcp_commands;
+mod notes;
 mod plan;
 mod project_files;
 mod questions;

@@ -16,7 +16,7 @@ mod terminal;
 
 use crate::client_error::ClientError;
 use crate::screen::{
-    AttachOptions, KeyPress, LeaveReason, LongText, Screen, ScreenEffect, ScreenInput,
+    AttachOptions, KeyPress, LeaveReason, LongText, NotePlace, Screen, ScreenEffect, ScreenInput,
 };
 use crate::screen_items::ScreenItem;
 use crate::screen_view::ScreenView;
@@ -77,6 +77,17 @@ pub trait AttachServices {
     /// # Errors
     /// Those that were removed, and one sentence for the user.
     fn remove_memories(&self, session: &SessionId, ids: &[String]) -> Result<String, String>;
+
+    /// Writes a note of the person, and returns where it is.
+    ///
+    /// # Errors
+    /// One sentence for the user; nothing was written.
+    fn write_note(
+        &self,
+        session: &SessionId,
+        place: NotePlace,
+        text: &str,
+    ) -> Result<String, String>;
 
     /// The request that resumes another session, under the configuration of its project, with the
     /// descriptors that its `papers` names.
@@ -379,6 +390,9 @@ impl AttachedTerminal<'_> {
             ScreenEffect::RemoveMemories(session, ids) => {
                 let removed = self.services.remove_memories(&session, &ids);
                 self.view.show(removed.map_or_else(ScreenItem::Error, ScreenItem::Note));
+            }
+            ScreenEffect::WriteNote(session, place, text) => {
+                return self.write_note(&session, place, &text);
             }
             ScreenEffect::Switch(session) => self.switch_to(session),
             ScreenEffect::AddDirectory(named) => match std::fs::canonicalize(&named) {

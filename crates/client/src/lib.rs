@@ -94,9 +94,9 @@ pub use screen::editor::{Editor, Layout, LineKeys};
 pub use screen::other_names::{OTHER_NAMES, OtherName};
 pub use screen::{
     AnswerRow, AnswerRows, AnswerUsage, AttachOptions, ConnectionState, Direction, Distance,
-    EditKey, FilePlace, Focus, KeyPause, KeyPress, LeaveReason, LongText, MouseInput,
-    QuestionShown, RewindKind, RewindPoint, RewindScope, RulePlace, Screen, ScreenEffect,
-    ScreenInput, SlashRow, TextPart, TurnState,
+    EditKey, FilePlace, Focus, KeyPause, KeyPress, LeaveReason, LongText, MemoryReach, MouseInput,
+    NotePlace, QuestionShown, RewindKind, RewindPoint, RewindScope, RulePlace, Screen,
+    ScreenEffect, ScreenInput, SlashRow, TextPart, TurnState, note_of,
 };
 pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use servers_text::servers_text;

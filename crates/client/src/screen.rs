@@ -40,6 +40,7 @@ use std::sync::mpsc::Sender;
 
 pub use answer_list::{AnswerRow, AnswerRows};
 pub use key_press::{Direction, Distance, EditKey, KeyPress};
+pub use line_marks::{MemoryReach, NotePlace, note_of};
 use rewind::RewindState;
 pub use rewind::{RewindKind, RewindPoint, RewindScope};
 
@@ -192,6 +193,8 @@ pub enum ScreenEffect {
     ShowMemories(SessionId),
     /// Remove some of them.
     RemoveMemories(SessionId, Vec<String>),
+    /// Write this note of the person, or give it back.
+    WriteNote(SessionId, NotePlace, String),
     /// Show a text that is no part of the conversation.
     OpenText(LongText),
     /// Repaint everything.

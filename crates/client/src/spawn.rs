@@ -345,7 +345,11 @@ pub(crate) fn output_of_own(command: &mut Command) -> io::Result<String> {
 
 fn output_bytes(command: &mut Command) -> io::Result<Vec<u8>> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let done = spawn_unmasked(command)?.wait_with_output()?;
+    output_of_child(spawn_unmasked(command)?)
+}
+
+fn output_of_child(child: Child) -> io::Result<Vec<u8>> {
+    let done = child.wait_with_output()?;
     match done.status.success() {
         true => Ok(done.stdout),
         false => {
@@ -355,12 +359,22 @@ fn output_bytes(command: &mut Command) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Has `agentd-store` list or remove memories, and returns its answer. It gets no variable of this process.
+/// Has `agentd-store` list, add or remove memories, and returns its answer. It gets no variable of this process, and
+/// `input` on its standard input: other users of the machine can read the words of a command.
 ///
 /// # Errors
 /// It cannot be started, or its own error.
-pub fn store_output(executable: &Path, words: &[&OsStr]) -> io::Result<String> {
-    output_of_own(Command::new(executable).env_clear().args(words))
+pub fn store_output(executable: &Path, words: &[&OsStr], input: &str) -> io::Result<String> {
+    let mut command = Command::new(executable);
+    command.env_clear().args(words);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = spawn_unmasked(&mut command)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // Its own error says why it does not read all of it.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let bytes = output_of_child(child)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Variables by which git's caller, such as a hook, chooses a repository in place of that of the directory.

@@ -76,6 +76,16 @@ pub fn instructions_of(
     (None, troubles)
 }
 
+/// The name of the file that holds a project's instructions, or would hold them.
+#[must_use]
+pub fn instructions_name(project: &Path) -> &'static str {
+    let has_text = |name: &&str| {
+        let text = read_text(&project.join(name), INSTRUCTION_BYTES);
+        text.is_ok_and(|text| text.is_some_and(|text| !text.trim().is_empty()))
+    };
+    INSTRUCTION_NAMES.into_iter().find(has_text).unwrap_or(INSTRUCTION_NAMES[0])
+}
+
 fn shown_name(file: &Path, project: &Path) -> String {
     let inside = file.strip_prefix(project).unwrap_or(file);
     protocol::hidden::line(&inside.display().to_string(), 200)

@@ -30,8 +30,8 @@ pub use denied_reads::DeniedReads;
 pub use expand::{ExpandError, PromptPiece, commands, expand, expand_text};
 pub use imports::{Import, ImportOutcome};
 pub use instructions::{
-    INSTRUCTION_BYTES, INSTRUCTION_NAMES, Instructions, directories_around, instructions_of,
-    nested_directories,
+    INSTRUCTION_BYTES, INSTRUCTION_NAMES, Instructions, directories_around, instructions_name,
+    instructions_of, nested_directories,
 };
 pub use plugin_place::PluginPlace;
 pub use plugin_root::put_plugin_root;

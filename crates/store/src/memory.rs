@@ -12,7 +12,7 @@ use crate::search_terms::query;
 use protocol::call::Call;
 use protocol::hidden::line;
 use protocol::store::StoreSetup;
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -165,38 +165,10 @@ impl Memory {
 
     pub(crate) fn add(&mut self, call: &Call) -> Result<StoreResult, StoreError> {
         let MemoryAdd { text, scope } = arguments(&call.input)?;
-        let (text, scope) = (text.trim(), scope.unwrap_or(MemoryScope::Project));
-        if text.is_empty() {
-            return Err(StoreError::invalid("text is empty", "Give the text to remember."));
-        }
-        let length = text.chars().count();
-        if length > LONGEST {
-            return Err(StoreError::new(
-                StoreErrorCode::TooLarge,
-                format!("text has {length} characters; the most is {LONGEST}"),
-                "Say it shorter, or write a file and remember where it is.",
-            ));
-        }
+        let (text, scope) = (storable(&text)?, scope.unwrap_or(MemoryScope::Project));
         let origin = self.origin.clone();
         self.file(scope).once(&call.id, |transaction| {
-            let count: u32 =
-                transaction.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
-            if count >= MOST {
-                return Err(StoreError::new(
-                    StoreErrorCode::TooLarge,
-                    format!("the memory of this {} holds {MOST} texts", scope.name()),
-                    "Find texts that are no longer useful with memory_search, and remove them.",
-                ));
-            }
-            transaction.execute(
-                "INSERT INTO memory (time, text) VALUES (?1, ?2)",
-                params![i64::try_from(now()).unwrap_or(i64::MAX), text],
-            )?;
-            let number = transaction.last_insert_rowid();
-            transaction.execute(
-                "INSERT INTO origin (id, project) VALUES (?1, ?2)",
-                params![number, origin],
-            )?;
+            let number = insert(transaction, scope, text, &origin)?;
             let id = format!("{}{number}", scope.letter());
             Ok(StoreResult {
                 text: format!("remembered as {id} ({})\n", scope.name()),
@@ -257,6 +229,48 @@ impl Memory {
         let summary = format!("{all} texts of {:?}", line(&wanted, 60));
         Ok(StoreResult { text, summary })
     }
+}
+
+/// The text as it is stored, if it may be.
+fn storable(text: &str) -> Result<&str, StoreError> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(StoreError::invalid("text is empty", "Give the text to remember."));
+    }
+    let length = text.chars().count();
+    if length > LONGEST {
+        return Err(StoreError::new(
+            StoreErrorCode::TooLarge,
+            format!("text has {length} characters; the most is {LONGEST}"),
+            "Say it shorter, or write a file and remember where it is.",
+        ));
+    }
+    Ok(text)
+}
+
+/// Stores a text that came from the project with this path, and returns its number.
+fn insert(
+    transaction: &Transaction<'_>,
+    scope: MemoryScope,
+    text: &str,
+    origin: &str,
+) -> Result<i64, StoreError> {
+    let count: u32 = transaction.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
+    if count >= MOST {
+        return Err(StoreError::new(
+            StoreErrorCode::TooLarge,
+            format!("the memory of this {} holds {MOST} texts", scope.name()),
+            "Find texts that are no longer useful with memory_search, and remove them.",
+        ));
+    }
+    transaction.execute(
+        "INSERT INTO memory (time, text) VALUES (?1, ?2)",
+        params![i64::try_from(now()).unwrap_or(i64::MAX), text],
+    )?;
+    let number = transaction.last_insert_rowid();
+    transaction
+        .execute("INSERT INTO origin (id, project) VALUES (?1, ?2)", params![number, origin])?;
+    Ok(number)
 }
 
 /// All texts of a scope that hold one of the terms.

@@ -234,7 +234,7 @@ pub(crate) fn inputs(kind: PickerKind, value: &str, typed: &str) -> Vec<ScreenIn
         PickerKind::Ports(call) => vec![ScreenInput::Command(format!(":open {call} {value}"))],
         PickerKind::StopCall(call) => vec![ScreenInput::Command(format!(":stop {call}"))],
         // The view goes on to the next step.
-        PickerKind::Running | PickerKind::Actions => Vec::new(),
+        PickerKind::Running | PickerKind::Actions | PickerKind::Note => Vec::new(),
         PickerKind::Commands if !value.starts_with(':') => inputs(PickerKind::Slash, value, typed),
         PickerKind::Commands => {
             // Words in capitals stand for what is to be typed.

@@ -42,6 +42,8 @@ pub(crate) enum PickerKind {
     Ports(u32),
     /// The end of this call, once more.
     StopCall(u32),
+    /// What becomes of a line behind `#`.
+    Note,
 }
 
 impl PickerKind {
@@ -70,6 +72,7 @@ impl PickerKind {
             | Self::Actions
             | Self::Ports(_)
             | Self::StopCall(_)
+            | Self::Note
             | Self::Values(_) => None,
         }
     }
@@ -213,6 +216,7 @@ impl Picker {
             | PickerKind::Actions
             | PickerKind::Ports(_)
             | PickerKind::StopCall(_)
+            | PickerKind::Note
             | PickerKind::Values(_) => &self.query,
         };
         if words.is_empty() {
@@ -238,6 +242,7 @@ impl Picker {
             | PickerKind::Actions
             | PickerKind::Ports(_)
             | PickerKind::StopCall(_)
+            | PickerKind::Note
             | PickerKind::Values(_) => Config::DEFAULT,
         };
         let mut matcher = Matcher::new(config);
@@ -352,6 +357,7 @@ impl Picker {
             PickerKind::Actions => "do with",
             PickerKind::Ports(_) => "port of",
             PickerKind::StopCall(_) => "stop",
+            PickerKind::Note => "do with this line",
         };
         let counts = format!("{} of {}", self.matches.len(), self.items.len());
         let subject = if self.subject.is_empty() { "" } else { " " };

@@ -2,6 +2,7 @@
 //! model says.
 
 mod browse;
+mod note;
 mod rewind;
 mod running;
 mod scroll;
@@ -223,6 +224,7 @@ impl FullScreen {
                             | PickerKind::Actions
                             | PickerKind::Ports(_)
                             | PickerKind::StopCall(_)
+                            | PickerKind::Note
                             | PickerKind::Values(_) => return Vec::new(),
                         };
                         vec![ScreenInput::Paste(typed_back)]
@@ -241,6 +243,9 @@ impl FullScreen {
                         if kind == PickerKind::Running {
                             return self.running_chosen(&value, screen);
                         }
+                        if kind == PickerKind::Note {
+                            return note::chosen(&value, screen);
+                        }
                         if kind == PickerKind::Actions {
                             return self.action_chosen(&value, screen);
                         }
@@ -255,6 +260,9 @@ impl FullScreen {
                     }
                     PickerAction::Fill(value, typed) => {
                         self.state.mode = Mode::Input;
+                        if kind == PickerKind::Note {
+                            return note::in_line(&value, screen).into_iter().collect();
+                        }
                         choices::filled(kind, &value, &typed)
                     }
                 }
@@ -332,6 +340,9 @@ impl FullScreen {
                     .map_or(Mode::Input, Mode::Picker);
                 return vec![ScreenInput::Edited(String::new())];
             }
+            KeyPress::Enter if at_line && !asked && note::is_in_line(screen) => {
+                self.state.mode = Mode::Picker(note::places(&self.project(screen)));
+            }
             KeyPress::Char('?') if at_line && empty => {
                 let rows = help_rows(
                     &screen.options().leader,
@@ -376,6 +387,7 @@ impl FullScreen {
             | PickerKind::Actions
             | PickerKind::Ports(_)
             | PickerKind::StopCall(_)
+            | PickerKind::Note
             | PickerKind::Values(_) => return,
         };
         picker.set_items(items);

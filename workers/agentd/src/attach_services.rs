@@ -5,12 +5,13 @@ use crate::audit;
 use crate::cli::SessionFlags;
 use crate::cli_error::chain;
 use crate::context::CliContext;
+use crate::instructions_note;
 use crate::memory::{self, ProjectMemories};
 use crate::open_request::{KeyNeed, open_request};
 use crate::prompt_history::PromptHistory;
 use crate::resumed::resumed;
 use crate::sessions;
-use client::{AttachServices, edit_file};
+use client::{AttachServices, NotePlace, edit_file};
 use journal::CallFilter;
 use protocol::client::{ClientRights, SessionRequest};
 use protocol::ids::SessionId;
@@ -51,6 +52,20 @@ impl AttachServices for CliServices<'_> {
         match memories.remove(ids, |line| removed.push_str(line)) {
             Ok(()) => Ok(removed),
             Err(error) => Err(removed + &error.to_string()),
+        }
+    }
+
+    fn write_note(
+        &self,
+        session: &SessionId,
+        place: NotePlace,
+        text: &str,
+    ) -> Result<String, String> {
+        match place {
+            NotePlace::Instructions => instructions_note::append(&self.project_of(session)?, text),
+            NotePlace::Memory(reach) => {
+                self.memories_of(session)?.add(reach, text).map_err(|error| error.to_string())
+            }
         }
     }
 
@@ -115,13 +130,18 @@ impl CliServices<'_> {
         Some(PromptHistory::of(&self.context.dirs.state, &header.project.0))
     }
 
+    /// The real path of the session's project.
+    fn project_of(&self, session: &SessionId) -> Result<PathBuf, String> {
+        let header = journal::header(&sessions::directory(self.context, session));
+        header
+            .map(|header| header.project.0)
+            .map_err(|error| format!("the session's project is on its own host: {}", chain(&error)))
+    }
+
     /// The memories of the session's project and of all projects.
     fn memories_of(&self, session: &SessionId) -> Result<ProjectMemories, String> {
-        let header = journal::header(&sessions::directory(self.context, session));
-        let header = header.map_err(|error| {
-            format!("memories are listed on the session's own host: {}", chain(&error))
-        })?;
-        ProjectMemories::of(self.context, &header.project.0).map_err(|error| error.to_string())
+        let project = self.project_of(session)?;
+        ProjectMemories::of(self.context, &project).map_err(|error| error.to_string())
     }
 }
 

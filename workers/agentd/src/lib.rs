@@ -17,6 +17,7 @@ mod fleet_commands;
 mod fleet_seat;
 mod help;
 mod init;
+mod instructions_note;
 mod interactive;
 mod last_message;
 mod logs;

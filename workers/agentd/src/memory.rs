@@ -1,4 +1,4 @@
-//! `agentd memory`: texts that are remembered for later sessions. `agentd-store` alone reads and removes them.
+//! `agentd memory`: texts that are remembered for later sessions. `agentd-store` alone reads, adds and removes them.
 
 use crate::audit::time;
 use crate::cli::MemoryCommand;
@@ -7,7 +7,7 @@ use crate::cli_exit::CliExit;
 use crate::context::{CliContext, real_dir};
 use crate::output::{print, print_json};
 use crate::table::table;
-use client::{one_line, store_output};
+use client::{MemoryReach, one_line, store_output};
 use protocol::hidden::{on_one_line, on_screen};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -52,6 +52,7 @@ pub(crate) fn main(command: &MemoryCommand) -> Result<CliExit, CliError> {
 #[derive(Debug)]
 pub(crate) struct ProjectMemories {
     executable: PathBuf,
+    project: PathBuf,
     project_store: PathBuf,
     user_store: PathBuf,
 }
@@ -61,12 +62,12 @@ impl ProjectMemories {
     pub(crate) fn of(context: &CliContext, project: &Path) -> Result<Self, CliError> {
         let executable = client::sibling_executable("agentd-store")?;
         let (project_store, user_store) = config::store_dirs(&context.dirs.state, project);
-        Ok(Self { executable, project_store, user_store })
+        Ok(Self { executable, project: project.to_owned(), project_store, user_store })
     }
 
     /// All of them.
     pub(crate) fn rows(&self) -> Result<Vec<Value>, CliError> {
-        self.ask("list-memories", None)
+        self.ask("list-memories", &[], "")
     }
 
     /// Removes memories, and says each. If one is not there, none is removed.
@@ -75,7 +76,7 @@ impl ProjectMemories {
         let known: Result<Vec<_>, _> = ids.iter().map(|id| named(&rows, id)).collect();
         known?;
         for id in ids {
-            let rows = self.ask("remove-memory", Some(id))?;
+            let rows = self.ask("remove-memory", &[OsStr::new(id)], "")?;
             // Empty if a session was faster.
             let row = named(&rows, id)?;
             let text = on_one_line(word(row, "text"));
@@ -84,11 +85,21 @@ impl ProjectMemories {
         Ok(())
     }
 
-    fn ask(&self, verb: &str, id: Option<&str>) -> Result<Vec<Value>, CliError> {
+    /// Stores a text of the person, and says its ID.
+    pub(crate) fn add(&self, reach: MemoryReach, text: &str) -> Result<String, CliError> {
+        let scope = match reach {
+            MemoryReach::Project => "project",
+            MemoryReach::AllProjects => "user",
+        };
+        let rows = self.ask("add-memory", &[OsStr::new(scope), self.project.as_os_str()], text)?;
+        let row = rows.first().ok_or_else(|| CliError::internal("agentd-store: no answer"))?;
+        Ok(format!("remembered as {} ({scope})", word(row, "id")))
+    }
+
+    fn ask(&self, verb: &str, more: &[&OsStr], input: &str) -> Result<Vec<Value>, CliError> {
         let stores = [self.project_store.as_os_str(), self.user_store.as_os_str()];
-        let words: Vec<&OsStr> =
-            [OsStr::new(verb)].into_iter().chain(stores).chain(id.map(OsStr::new)).collect();
-        let lines = store_output(&self.executable, &words)
+        let words = [&[OsStr::new(verb)], &stores[..], more].concat();
+        let lines = store_output(&self.executable, &words, input)
             .map_err(|error| CliError::config(error.to_string()).exit(CliExit::Failed))?;
         lines
             .lines()

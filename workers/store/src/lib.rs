@@ -1,5 +1,5 @@
 //! `agentd-store`: stored data of a session and its project, in a process that can write only its
-//! own directories and read the project. For `agentd memory` it lists and removes memories, and ends.
+//! own directories and read the project. For `agentd memory` it lists and removes memories, for a terminal it adds one, and ends.
 
 mod memories;
 

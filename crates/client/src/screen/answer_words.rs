@@ -1,7 +1,7 @@
 //! The answers to an open question with the input line: what Enter does, and the words for it. Pure.
 
 use super::answer_list::{AnswerList, AnswerRow, AnswerRows, Choice, TypedNumber};
-use super::{Focus, QuestionShown, RulePlace};
+use super::{Focus, QuestionShown, RulePlace, note_of};
 use protocol::hidden::on_screen;
 use protocol::judgement::{PermissionMode, PersonAnswer, Question};
 use std::borrow::Cow;
@@ -51,6 +51,9 @@ impl Answers<'_> {
         if self.list.is_given(&self.question.call) {
             return match text.is_empty() || is_old_answer(text) {
                 true => AtEnter::Nothing(WAITING.to_owned()),
+                false if note_of(&self.text).is_some() => {
+                    AtEnter::Line("Enter asks where to keep this")
+                }
                 false => AtEnter::Line("Enter sends this as a prompt"),
             };
         }
@@ -75,6 +78,9 @@ impl Answers<'_> {
             (Some(row), _) => AtEnter::Answer(row),
             (None, "") => AtEnter::Nothing(NO_ROW.to_owned()),
             (None, text) if number_of(text).is_some() => AtEnter::Nothing(OTHER_NUMBER.to_owned()),
+            (None, _) if note_of(&self.text).is_some() => {
+                AtEnter::Line("Enter asks where to keep this; ↑ ↓ mark an answer that it goes with")
+            }
             (None, _) => {
                 AtEnter::Line("Enter sends this as a prompt; ↑ ↓ mark an answer that it goes with")
             }

@@ -1,5 +1,6 @@
 //! The colon commands and their parser. Pure.
 
+use super::line_marks::{NotePlace, parse_note};
 use super::other_names::{OtherName, other_name};
 use super::rewind::RewindScope;
 use crate::theme_name::ThemeName;
@@ -45,6 +46,8 @@ pub(crate) enum ColonCommand {
     Memories,
     /// Remove these memories.
     RemoveMemories(Vec<String>),
+    /// Keep this line for later sessions.
+    Note(NotePlace, String),
     Earlier,
     Help,
     /// No command; these words say what to do.
@@ -68,6 +71,7 @@ impl ColonCommand {
             | Self::Pin(_)
             | Self::Unpin(_)
             | Self::RemoveMemories(_)
+            | Self::Note(..)
             | Self::AddDirectory(_)
             | Self::Name(_) => true,
             Self::Quit
@@ -160,6 +164,10 @@ pub const COMMANDS: &[(&str, &str)] = &[
     (":stop CALL", "end the call with this number; the turn goes on"),
     (":fork", "copy this session and continue in the copy"),
     (":memory", "show what is remembered for later sessions;\n:memory rm ID: remove it"),
+    (
+        ":note WHERE TEXT",
+        "keep a line for later sessions: agents appends it to\nAGENTS.md; project and all remember it",
+    ),
     (":earlier", "show earlier events"),
     (":theme THEME", "colours: auto, dark, light, daltonised, ansi"),
     (":audit", "show the audit records of this session"),
@@ -172,6 +180,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("Enter, Alt-Enter", "send; insert a new line, as \\ and Enter do"),
     ("/NAME ARGUMENTS", "send the text of a slash command or a skill"),
     ("!COMMAND", "run it in the sandbox; the next prompt has its output"),
+    ("#TEXT", "append the line to AGENTS.md, or remember it: a list asks"),
     ("Esc, Ctrl-C", "stop the turn"),
     ("Up, Down", "go by rows; take back a queued prompt; earlier input"),
     ("Ctrl-A E, Ctrl-Home", "go to start, end of the line; of the text (Ctrl-End)"),
@@ -274,6 +283,8 @@ pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
             }
             _ => Err("write :memory to list them, or :memory rm ID".to_owned()),
         },
+        // The text keeps its blanks.
+        "note" => parse_note(text).map(|(place, text)| ColonCommand::Note(place, text)),
         "earlier" => none(ColonCommand::Earlier),
         "help" | "h" | "" => none(ColonCommand::Help),
         "net" => match rest.as_str() {

@@ -265,7 +265,10 @@ impl Screen {
             return self.say_hint("not connected yet; the text stays here");
         }
         let text = self.editor.take();
-        self.prompt(text)
+        match line_marks::note_of(&text) {
+            Some(note) => line_marks::list_places(note),
+            None => self.prompt(text),
+        }
     }
 
     pub(super) fn prompt(&mut self, text: String) -> Vec<ScreenEffect> {
@@ -344,6 +347,7 @@ impl Screen {
                 let remove = |session| ScreenEffect::RemoveMemories(session, ids);
                 self.session().cloned().map(remove).into_iter().collect()
             }
+            ColonCommand::Note(place, text) => line_marks::write_note(self, place, text),
             ColonCommand::Changes(of) => {
                 let since = match of {
                     ChangesOf::Turn => self.items.first_call_of_turn(),

@@ -1,7 +1,7 @@
-//! The memories of a project and of all projects, for a person who reads and removes them while sessions run or
+//! The memories of a project and of all projects, for a person who reads, adds and removes them while sessions run or
 //! none does. Each is one line of JSON.
 
-use super::{MemoryScope, parse};
+use super::{MemoryScope, insert, parse, storable};
 use crate::database::Database;
 use rusqlite::{OptionalExtension, Row};
 use serde_json::json;
@@ -45,6 +45,29 @@ impl KeptMemories {
             undamaged(file)?;
         }
         Ok(lines)
+    }
+
+    /// Stores a text that a person typed in the project with this path, and returns its line. The scope is `project`
+    /// or `user`.
+    ///
+    /// # Errors
+    /// A sentence for the person. Nothing was stored.
+    pub fn add(&mut self, scope: &str, origin: &str, text: &str) -> Result<String, String> {
+        let (scope, file) = match scope {
+            "project" => (MemoryScope::Project, &mut self.project),
+            "user" => (MemoryScope::User, &mut self.user),
+            other => return Err(format!("a person stores no memory of the scope {other:?}")),
+        };
+        let text = storable(text).map_err(|failure| failure.to_string())?;
+        let added = file.change(|transaction| {
+            let number = insert(transaction, scope, text, origin)?;
+            let one = format!("{COLUMNS} WHERE memory.id = ?1");
+            Ok(transaction.query_row(&one, [number], |row| line(scope, row))?)
+        });
+        let added = added.map_err(|failure| failure.to_string())?;
+        // A damaged file was moved aside, and the text is in the new one.
+        file.damages().iter().for_each(|damage| eprintln!("agentd-store: {damage}"));
+        Ok(added)
     }
 
     /// Removes one, and returns its line. It is empty if nothing has this ID.

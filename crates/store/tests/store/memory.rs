@@ -266,3 +266,25 @@ fn one_who_writes_for_too_long_is_not_waited_for() {
     let said = store.call_as(7, "memory_add", json!({"text": "two"}));
     assert!(said.text.contains("remembered as p2"), "the same call, done now: {said:?}");
 }
+
+#[test]
+fn a_text_of_a_person_is_stored_within_the_bounds_of_the_tool() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut kept = store::KeptMemories::of(&dir.path().join("p"), &dir.path().join("u"));
+    for (scope, id) in [("project", "p1"), ("user", "u1")] {
+        let added = kept.add(scope, "/project", " tabs \n").unwrap();
+        let line: serde_json::Value = serde_json::from_str(&added).unwrap();
+        assert_eq!((&line["id"], &line["text"]), (&json!(id), &json!("tabs")));
+        assert_eq!((&line["scope"], &line["project"]), (&json!(scope), &json!("/project")));
+    }
+    let long = "x".repeat(4_001);
+    for (scope, text, why) in [
+        ("session", "x", "scope"),
+        ("project", " \n", "empty"),
+        ("user", long.as_str(), "the most is 4000"),
+    ] {
+        let refused = kept.add(scope, "/project", text).unwrap_err();
+        assert!(refused.contains(why), "{refused}");
+    }
+    assert_eq!(kept.list().unwrap().lines().count(), 2);
+}

@@ -147,6 +147,7 @@ impl Desk {
                     | ScreenEffect::ShowAudit(_)
                     | ScreenEffect::ShowMemories(_)
                     | ScreenEffect::RemoveMemories(..)
+                    | ScreenEffect::WriteNote(..)
                     | ScreenEffect::Leave(_) => {}
                 }
             }

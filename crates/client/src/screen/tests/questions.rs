@@ -133,7 +133,7 @@ fn each_row_is_reached_by_arrows_and_by_its_number_and_only_enter_gives_it() {
 
 #[test]
 fn behind_a_typed_text_enter_answers_nothing_until_an_arrow_has_marked_a_row() {
-    for text in ["actually", "may I see it", "no, use yarn", "# x", "12 apples"] {
+    for text in ["actually", "may I see it", "no, use yarn", " # x", "12 apples"] {
         let mut screen = calls(&["bash:cargo test"]);
         assert_eq!(types(&mut screen, text), [], "{text}");
         assert_eq!(&*screen.draft(), text);

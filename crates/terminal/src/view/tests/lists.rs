@@ -118,3 +118,46 @@ fn a_question_behind_a_pager_is_not_shown() {
     assert!(desk.shown().contains("1 Allow once"));
     assert_eq!(desk.shown_of_question(), Some(QuestionShown::Whole), "the control");
 }
+
+#[test]
+fn a_line_behind_a_hash_asks_where_to_keep_it_and_stays_until_one_is_chosen() {
+    let mut desk = Desk::new(80, 24);
+    let enter = |desk: &mut Desk| desk.input(ScreenInput::Key(KeyPress::Enter));
+    desk.types("# use cents");
+    enter(&mut desk);
+    let shown = desk.shown();
+    let rows = ["append to AGENTS.md", "for this project", "for all projects", "send as a prompt"];
+    assert!(rows.iter().all(|row| shown.contains(row)), "{shown}");
+    desk.input(ScreenInput::Key(KeyPress::Escape));
+    assert_eq!(desk.screen.draft(), "# use cents");
+    assert!(!desk.shown().contains("send as a prompt"));
+    for (downs, line) in [
+        (0, ":note agents use cents"),
+        (1, ":note project use cents"),
+        (2, ":note all use cents"),
+        (3, " # use cents"),
+    ] {
+        desk.input(ScreenInput::Edited("# use cents".to_owned()));
+        enter(&mut desk);
+        for _ in 0..downs {
+            desk.input(ScreenInput::Key(KeyPress::Down));
+        }
+        desk.input(ScreenInput::Key(KeyPress::Tab));
+        assert_eq!(desk.screen.draft(), line, "Tab does nothing");
+    }
+    assert!(!desk.screen.has_unconfirmed());
+    desk.input(ScreenInput::Edited("# use cents".to_owned()));
+    enter(&mut desk);
+    desk.input(ScreenInput::Key(KeyPress::Up));
+    for _ in 0..3 {
+        desk.input(ScreenInput::Key(KeyPress::Down));
+    }
+    enter(&mut desk);
+    assert_eq!((desk.screen.has_unconfirmed(), &*desk.screen.draft()), (true, ""));
+    // A heading of a text that was pasted is none, nor is a line that goes on.
+    for text in ["# Head\n\nText", "# Head\\"] {
+        desk.input(ScreenInput::Edited(text.to_owned()));
+        enter(&mut desk);
+        assert!(!desk.shown().contains("send as a prompt"), "{text}");
+    }
+}
