@@ -12,7 +12,7 @@ const OWN: &[(&str, &str)] = &[
     ("  / n N, y, i", "search, copy, back to the input"),
     ("  Ctrl-G", "open a file:line of the block in $VISUAL"),
     ("Esc Esc", "rewind: on an empty line, where no turn runs; else clear it"),
-    ("@", "a file of the project; @src/main.rs:10-40 names lines"),
+    ("@", "a file or folder: Tab goes into it; @src/main.rs:10-40 names lines"),
     ("/ or :", "the list of commands, slash commands and skills"),
     ("Ctrl-P", "another session"),
     ("Ctrl-R", "an earlier prompt of any session of this project"),

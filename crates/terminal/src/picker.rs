@@ -165,6 +165,12 @@ impl Picker {
         self.items.get(at).or_else(other)
     }
 
+    /// The folder that is chosen and that the search is not in yet.
+    fn chosen_folder(&self) -> Option<String> {
+        let item = self.chosen().filter(|_| self.kind == PickerKind::Files)?;
+        (item.text.ends_with('/') && item.text != self.query).then(|| item.text.clone())
+    }
+
     /// The port that was typed.
     fn typed_port(&self) -> Option<u16> {
         self.query.trim().parse().ok().filter(|port| *port > 0)
@@ -260,6 +266,14 @@ impl Picker {
         let is_begun = |item: &PickerItem| name(&item.text).starts_with(words);
         let named = self.other_names.iter().enumerate().filter(|(_, item)| is_begun(item));
         self.matches.extend(named.map(|(at, _)| self.items.len() + at));
+        // What lies in a folder that is typed whole comes before what is only like it.
+        if self.kind == PickerKind::Files && words.ends_with('/') {
+            let mut matches = std::mem::take(&mut self.matches);
+            let place = |at: &usize| self.item(*at).and_then(|it| place_in(&it.text, words));
+            matches.sort_by_key(|at| place(at).unwrap_or(Place::Elsewhere));
+            self.matches = matches;
+            return;
+        }
         // What is typed whole comes before what is only like it; so no file of a project hides a
         // colon command, that with its sign comes first.
         let Some(sign) = self.kind.sign() else { return };
@@ -311,6 +325,10 @@ impl Picker {
                         | PickerKind::Ports(_)
                         | PickerKind::StopCall(_)
                 ) => {}
+            KeyPress::Tab if self.chosen_folder().is_some() => {
+                self.query = self.chosen_folder().unwrap_or_default();
+                self.search();
+            }
             KeyPress::Tab => {
                 if let Some(item) = self.chosen() {
                     return PickerAction::Fill(item.value.clone(), self.query.clone());
@@ -428,6 +446,24 @@ impl Picker {
         }
         rows
     }
+}
+
+/// Where a file stands to a folder that was typed, in the order of the list.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Itself,
+    Child,
+    Below,
+    Elsewhere,
+}
+
+fn place_in(file: &str, folder: &str) -> Option<Place> {
+    let below = file.strip_prefix(folder)?;
+    Some(match below.trim_end_matches('/') {
+        "" => Place::Itself,
+        child if !child.contains('/') => Place::Child,
+        _ => Place::Below,
+    })
 }
 
 /// The name of a command, without its sign and its arguments.
@@ -561,6 +597,33 @@ mod tests {
 
     fn item(text: &str) -> PickerItem {
         PickerItem { text: text.to_owned(), detail: String::new(), value: text.to_owned() }
+    }
+
+    #[test]
+    fn tab_goes_into_a_folder_and_from_there_takes_it() {
+        let files = ["a/src/x.rs", "docs/", "src/", "src/in/", "src/in/y.rs", "src/z.rs"].map(item);
+        let mut picker = Picker::new(PickerKind::Files, files.to_vec());
+        let named = |picker: &Picker| -> Vec<String> {
+            let items = picker.matches.iter().filter_map(|at| picker.item(*at));
+            items.map(|item| item.text.clone()).collect()
+        };
+        "src".chars().for_each(|c| drop(picker.key(KeyPress::Char(c))));
+        while picker.chosen().is_some_and(|item| item.text != "src/") {
+            picker.key(KeyPress::Down);
+        }
+        assert_eq!(picker.key(KeyPress::Tab), PickerAction::Stay);
+        assert_eq!(picker.query, "src/");
+        let mut below = named(&picker);
+        assert_eq!(below.remove(0), "src/");
+        assert_eq!(below.pop().as_deref(), Some("a/src/x.rs"), "the others come last");
+        assert_eq!(below.pop().as_deref(), Some("src/in/y.rs"));
+        below.sort();
+        assert_eq!(below, ["src/in/", "src/z.rs"]);
+        let fill = PickerAction::Fill("src/".to_owned(), "src/".to_owned());
+        assert_eq!(picker.key(KeyPress::Tab), fill, "the second one takes it");
+        picker.key(KeyPress::Down);
+        let enter = PickerAction::Choose(named(&picker)[1].clone(), "src/".to_owned());
+        assert_eq!(picker.key(KeyPress::Enter), enter);
     }
 
     #[test]
