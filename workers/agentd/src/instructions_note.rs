@@ -81,6 +81,9 @@ impl Target {
         let file = match rustix::fs::openat(&self.directory, &self.name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
             Err(rustix::io::Errno::NOENT) => return Ok(None),
+            Err(rustix::io::Errno::ACCESS | rustix::io::Errno::ROFS) => {
+                return Err("it is read-only".to_owned());
+            }
             Err(error) => return Err(in_words(error)),
         };
         let meta = file.metadata().map_err(|error| error.to_string())?;
