@@ -196,6 +196,10 @@ fn walk(tmux: &Tmux, desk: &Desk, session: &str, theme: Option<&str>, size: (u16
     one.shows("ready");
     for (step, (keys, shown, back)) in STEPS {
         one.press(step);
+        if step == ["Escape"] {
+            // A letter right behind it would be one with Alt.
+            one.shows_no_more("↑ ↓ choose");
+        }
         one.press(&keys);
         one.shows(shown);
         one.press(&[back]);
