@@ -216,7 +216,6 @@ pub const HARMLESS: &[Harmless] = &[
         "perl -MPOSIX -MFile::Temp -e 'File::Temp->new; print((POSIX::uname())[0])'",
     ),
     quiet(&["npm"], "a new package of npm's", "mkdir -p n && cd n && npm init -y > /dev/null"),
-    quiet(&["fc-list"], "list of fonts", "fc-list > /dev/null"),
     quiet(&[], "a process that ends a moment later", "(sleep 0.27; touch late) & exit 0"),
     quiet(
         &["script"],
