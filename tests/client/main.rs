@@ -1,6 +1,7 @@
 //! The command line and the terminal, end to end.
 #![allow(clippy::unwrap_used)]
 
+mod ask_user;
 mod attach;
 mod cli;
 mod clipboard;

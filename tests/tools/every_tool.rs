@@ -112,6 +112,12 @@ fn script(port: u16) -> Vec<(&'static str, Value, &'static str, &'static str)> {
             "done",
         ),
         ("tool_search", json!({"query": "git_log"}), "<tool name=\"git_log\"/>", "done"),
+        (
+            "ask_user",
+            json!({"questions": [{"question": "Which?"}]}),
+            "Nobody is here to answer.",
+            "done",
+        ),
         ("history_search", json!({"keyword": "USE EVERY"}), "1. person: Use every tool", "done"),
         (
             "apply_patch",
@@ -125,9 +131,9 @@ fn script(port: u16) -> Vec<(&'static str, Value, &'static str, &'static str)> {
             "runs in the background",
             "interrupted",
         ),
-        ("bash_input", json!({"call": 36, "text": "hello\n"}), "was given the text", "done"),
-        ("bash_output", json!({"call": 36, "wait_ms": 20_000}), "hello\n", "done"),
-        ("bash_stop", json!({"call": 36}), "has ended", "done"),
+        ("bash_input", json!({"call": 37, "text": "hello\n"}), "was given the text", "done"),
+        ("bash_output", json!({"call": 37, "wait_ms": 20_000}), "hello\n", "done"),
+        ("bash_stop", json!({"call": 37}), "has ended", "done"),
         // The last: its sub-agent makes a request of its own.
         (
             "task",
@@ -194,6 +200,7 @@ fn every_tool_goes_the_whole_way() {
         assert_eq!(ended["outcome"]["how"], how, "{tool}: {ended:#}");
         // A call without a process has no cage, and its record does not claim one.
         let own = [
+            "ask_user",
             "checklist",
             "history",
             "memory",

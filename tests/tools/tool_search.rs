@@ -25,6 +25,10 @@ const PHRASES: &[(&str, [&str; 3])] = &[
         "history_search",
         ["what did the user say before", "search earlier messages", "a tool result that was cut"],
     ),
+    (
+        "ask_user",
+        ["ask the user a question", "let the person choose between options", "AskUserQuestion"],
+    ),
     ("web_fetch", ["open a url", "read a web page", "fetch documentation from a website"]),
     (
         "summary",
@@ -181,7 +185,6 @@ fn a_query_for_what_no_tool_does_loads_none() {
     let rows = [
         ("lint", "No tool matches"),
         ("copy a file", "No tool matches"),
-        ("ask the user a question", "No tool matches"),
         ("create directory", "In your list already: write."),
         ("read an image", "In your list already: read."),
         ("edit a file", "In your list already: edit."),

@@ -1,5 +1,6 @@
 //! Which answers fit which question. Asked by the broker about each answer of a person.
 
+use crate::user_question;
 use protocol::judgement::{Ask, PersonAnswer};
 
 /// Checks that an answer without a note is one to the question of this name. A refusal fits each. A rule of the person's own
@@ -14,6 +15,13 @@ pub fn fits(question: &str, ask: &Ask, answer: &PersonAnswer) -> Result<(), Stri
         (_, PersonAnswer::Deny(_) | PersonAnswer::Stop)
         | (Ask::Call { .. } | Ask::Visit, PersonAnswer::Once)
         | (Ask::Form { .. }, PersonAnswer::Form(_)) => Ok(()),
+        (Ask::Choose { questions }, PersonAnswer::Chosen(answers)) => {
+            user_question::fits(questions, answers)
+        }
+        (Ask::Choose { .. }, _) => {
+            Err("the model asks for answers: choose one, or write your own".to_owned())
+        }
+        (_, PersonAnswer::Chosen(_)) => Err("no answers are asked for".to_owned()),
         (
             Ask::Call { rules, .. },
             PersonAnswer::Session(rule)

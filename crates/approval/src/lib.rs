@@ -49,6 +49,7 @@ mod rule;
 mod server_form;
 mod server_question;
 mod shell;
+mod user_question;
 
 pub use fitting_answer::fits;
 pub use judge::examples::try_examples;
@@ -68,3 +69,4 @@ pub use rule::rule_list::{adds_nothing_to_auto, claude_rule, gives_right, rules_
 pub use rule::server_tool_pattern::ServerToolPattern;
 pub use server_form::ServerForm;
 pub use server_question::{ServerAnswer, Unasked};
+pub use user_question::{answers_in_words, unanswered};

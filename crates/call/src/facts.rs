@@ -69,6 +69,10 @@ pub struct CallFacts {
     pub hint: Option<String>,
 }
 
+/// For the model, whose questions nobody can answer.
+const NOBODY_ANSWERS: &str = "Nobody is here to answer. Choose what fits best, go on, and say in your answer what you \
+                              chose and why.";
+
 /// Words of a person with a yes, as the model gets them with the result.
 #[must_use]
 pub fn note_of_person(note: &str) -> String {
@@ -87,8 +91,25 @@ pub struct CallRemarks {
 impl CallRemarks {
     /// Words that a person gave with a yes go with the result. The record of the decision has them too.
     pub fn take_words_of(&mut self, verdict: &Verdict) {
-        if let Verdict::Allow(Basis::NotedByPerson { by: _, note }) = verdict {
-            self.add_note(&note_of_person(note));
+        match verdict {
+            Verdict::Allow(Basis::NotedByPerson { by: _, note }) => {
+                self.add_note(&note_of_person(note));
+            }
+            Verdict::Allow(Basis::Answered { by: _, answers }) => self.add_note(answers),
+            Verdict::Allow(Basis::NobodyToAsk(_)) => self.add_note(NOBODY_ANSWERS),
+            Verdict::Allow(
+                Basis::Rule(_)
+                | Basis::Rights(_)
+                | Basis::Mode(_)
+                | Basis::Query
+                | Basis::Person(_)
+                | Basis::Unjudgeable(_)
+                | Basis::Opaque(_)
+                | Basis::Sandboxed(_)
+                | Basis::Typed(_),
+            )
+            | Verdict::Deny(..)
+            | Verdict::Ask(_) => {}
         }
     }
 
@@ -116,7 +137,7 @@ impl CallFacts {
     /// True if this basis covers the rights beyond the session's that the call asks for.
     pub(crate) fn are_rights_covered_by(&self, basis: &Basis) -> bool {
         match basis {
-            Basis::Person(_) | Basis::NotedByPerson { .. } => true,
+            Basis::Person(_) | Basis::NotedByPerson { .. } | Basis::Answered { .. } => true,
             Basis::Rights(rules) => {
                 let of = (self.call.tool.as_str(), self.page.as_ref());
                 approval::grants_all(rules, of, &self.extra_rights)

@@ -37,7 +37,7 @@ pub(crate) fn stale(tool: &str, named: &str) -> ToolResult {
 /// The result of a call that was not allowed.
 pub(crate) fn denial(tool: &str, basis: &Basis, text: String) -> ToolResult {
     match basis {
-        Basis::Person(_) | Basis::NotedByPerson { .. } => {
+        Basis::Person(_) | Basis::NotedByPerson { .. } | Basis::Answered { .. } => {
             failed(tool, Outcome::Denied, "denied", text)
         }
         Basis::Rule(rule) => {

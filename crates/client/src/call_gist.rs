@@ -59,6 +59,10 @@ fn title_of(tool: &str, input: &str) -> String {
             .zip(word("status"))
             .map(|(item, status)| format!("checklist: {item}: {}", status.replace('_', " "))),
         "exit_plan" => Some("plan".to_owned()),
+        "ask_user" => {
+            let asked = |name: &str| fields.get("questions")?.get(0)?.get(name)?.as_str();
+            asked("question").map(|question| format!("asks you: {}", one_line(question, ARGUMENT)))
+        }
         _ => None,
     };
     // A tool of an MCP server.
@@ -124,6 +128,8 @@ mod tests {
                 "checklist: 2: in progress",
             ),
             ("exit_plan", r##"{"plan":"# Plan\n1. Change"}"##, "plan"),
+            ("ask_user", r#"{"questions":[{"question":"Which?"}]}"#, "asks you: Which?"),
+            ("ask_user", r#"{"questions":[]}"#, "ask_user questions 0 items"),
             ("bash_output", r#"{"id":3}"#, "bash_output id 3"),
             ("undo_list", "{}", "undo_list"),
             (

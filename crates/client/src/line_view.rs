@@ -265,6 +265,7 @@ pub fn asks(question: &Question) -> &'static str {
         Ask::Visit => "did you visit its page?",
         Ask::Plan { .. } => "do you approve this plan?",
         Ask::Call { .. } => "may it run?",
+        Ask::Choose { .. } => "the model asks you",
     }
 }
 

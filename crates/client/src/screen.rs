@@ -3,6 +3,7 @@
 
 pub(crate) mod answer_list;
 pub(crate) mod answer_words;
+mod answering;
 pub(crate) mod colon_command;
 mod context;
 pub(crate) mod editor;
@@ -41,6 +42,7 @@ use std::sync::mpsc::Sender;
 pub use answer_list::{AnswerRow, AnswerRows};
 pub use key_press::{Direction, Distance, EditKey, KeyPress};
 pub use line_marks::{MemoryReach, NotePlace, note_of};
+pub(crate) use question_keys::answered_before;
 use rewind::RewindState;
 pub use rewind::{RewindKind, RewindPoint, RewindScope};
 

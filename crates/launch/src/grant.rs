@@ -180,6 +180,7 @@ pub fn bounded(confinement: Confinement, basis: &Basis) -> Confinement {
         | Basis::Query
         | Basis::Person(_)
         | Basis::NotedByPerson { .. }
+        | Basis::Answered { .. }
         | Basis::NobodyToAsk(_)
         | Basis::Unjudgeable(_)
         | Basis::Typed(_)

@@ -87,6 +87,9 @@ impl PermissionMode {
 /// The tool that shows a plan to a person. Its questions are answered by `PersonAnswer::Mode`.
 pub const EXIT_PLAN: &str = "exit_plan";
 
+/// The tool by which a model asks the person. Its questions are answered by `PersonAnswer::Chosen`.
+pub const ASK_USER: &str = "ask_user";
+
 /// How the result of a call begins that a person refused. A colon and their reason may follow. Screens show the reason
 /// alone.
 pub const REFUSED_BY_PERSON: &str = "Not run: the user refused this call";
@@ -259,6 +262,13 @@ pub enum Basis {
     Sandboxed(Bounded),
     /// A person typed the command, at the terminal of this name.
     Typed(String),
+    /// A person answered the questions of the model.
+    Answered {
+        /// The name of their terminal.
+        by: String,
+        /// The questions with the answers, for the model.
+        answers: String,
+    },
 }
 
 /// The broker's answer.
@@ -316,7 +326,7 @@ impl Question {
     pub fn rules(&self) -> &[String] {
         match &self.ask {
             Ask::Call { rules, .. } => rules,
-            Ask::Plan { .. } | Ask::Form { .. } | Ask::Visit => &[],
+            Ask::Plan { .. } | Ask::Form { .. } | Ask::Visit | Ask::Choose { .. } => &[],
         }
     }
 
@@ -330,6 +340,15 @@ impl Question {
     #[must_use]
     pub fn is_of_server(&self) -> bool {
         matches!(self.ask, Ask::Form { .. } | Ask::Visit)
+    }
+
+    /// The questions that the model asks; none for another kind.
+    #[must_use]
+    pub fn of_model(&self) -> &[AskedQuestion] {
+        match &self.ask {
+            Ask::Choose { questions } => questions,
+            Ask::Call { .. } | Ask::Plan { .. } | Ask::Form { .. } | Ask::Visit => &[],
+        }
     }
 
     /// True if it is answered by filling in a form.
@@ -362,6 +381,51 @@ pub enum Ask {
     },
     /// An MCP server wants a page to be visited.
     Visit,
+    /// The model has questions. No call runs by the answers.
+    Choose {
+        /// At least one.
+        questions: Vec<AskedQuestion>,
+    },
+}
+
+/// A question of the model. Its texts are as people see them, and have no hidden characters.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct AskedQuestion {
+    /// One or two words for what it is about; may be empty.
+    pub header: String,
+    /// The question.
+    pub text: String,
+    /// How many options an answer may name.
+    pub picks: Picks,
+    /// What may be chosen, beside words of one's own. No two have the same label.
+    pub options: Vec<AskedOption>,
+}
+
+/// How many options an answer may name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Picks {
+    /// One.
+    One,
+    /// One or more.
+    Several,
+}
+
+/// An option of a question of the model.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct AskedOption {
+    /// Its name.
+    pub label: String,
+    /// What it means; may be empty.
+    pub description: String,
+}
+
+/// The answer to one question of the model. It is never empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Encode, Decode)]
+pub struct ChosenAnswer {
+    /// The labels of the chosen options.
+    pub labels: Vec<String>,
+    /// Words of the person's own; may be empty.
+    pub words: String,
 }
 
 /// A right beyond the session's, for one call.
@@ -402,6 +466,8 @@ pub enum PersonAnswer {
     Everywhere(String),
     /// Yes, with words for the model.
     Noted(Consent, String),
+    /// The answers to the model's questions, one for each.
+    Chosen(Vec<ChosenAnswer>),
 }
 
 /// A yes that words for the model may go with.
@@ -430,7 +496,9 @@ impl PersonAnswer {
             Self::Always(rule) => Consent::Always(rule),
             Self::Everywhere(rule) => Consent::Everywhere(rule),
             Self::Mode(mode) => Consent::Mode(mode),
-            Self::Form(_) | Self::Deny(_) | Self::Stop | Self::Noted(..) => return self,
+            Self::Form(_) | Self::Deny(_) | Self::Stop | Self::Noted(..) | Self::Chosen(_) => {
+                return self;
+            }
         };
         if note.is_empty() { self } else { Self::Noted(consent, note.to_owned()) }
     }

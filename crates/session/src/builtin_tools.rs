@@ -7,7 +7,7 @@ use crate::deferred_tools::{self, TOOL_SEARCH};
 use crate::plan;
 use protocol::call::{Call, CallStage, Outcome, SEPARATOR, ToolResult};
 use protocol::content::ContentBlock;
-use protocol::judgement::EXIT_PLAN;
+use protocol::judgement::{ASK_USER, EXIT_PLAN};
 use protocol::mcp;
 use protocol::session::{SessionEvent, SessionSetup};
 use serde_json::{Map, Value};
@@ -54,6 +54,7 @@ enum BuiltinTool {
     Update,
     Search,
     Plan,
+    Ask,
     Tools,
 }
 
@@ -64,6 +65,7 @@ fn tool(name: &str) -> Option<BuiltinTool> {
         TOOL_SEARCH => Some(BuiltinTool::Tools),
         HISTORY_SEARCH => Some(BuiltinTool::Search),
         EXIT_PLAN => Some(BuiltinTool::Plan),
+        ASK_USER => Some(BuiltinTool::Ask),
         _ => None,
     }
 }
@@ -131,6 +133,11 @@ impl BuiltinTools {
     pub(crate) fn answer(&self, call: &Call, setup: &SessionSetup) -> Option<ToolResult> {
         let found = match tool(&call.tool)? {
             BuiltinTool::Plan => return Some(plan::approved()),
+            // The broker puts the answers in front of it.
+            BuiltinTool::Ask => Ok(ChecklistView {
+                text: "Go on with that.".to_owned(),
+                summary: "answered".to_owned(),
+            }),
             BuiltinTool::Search => self.search(&object(call)),
             BuiltinTool::Tools => {
                 let input = object(call);
@@ -256,7 +263,7 @@ fn change(checklists: &mut Checklists, call: &Call) -> Option<Result<ChecklistVi
     match tool(&call.tool)? {
         BuiltinTool::Create => Some(checklists.create(&object(call))),
         BuiltinTool::Update => Some(checklists.update(&object(call))),
-        BuiltinTool::Search | BuiltinTool::Plan | BuiltinTool::Tools => None,
+        BuiltinTool::Search | BuiltinTool::Plan | BuiltinTool::Ask | BuiltinTool::Tools => None,
     }
 }
 

@@ -142,6 +142,9 @@ pub(crate) fn list_rows(
         return wrap_text("another terminal has to answer", look.asks, width, "  ");
     };
     let mut rows = Vec::new();
+    if let Some(head) = &list.head {
+        rows.extend(wrap_text(head, look.text, width, "  "));
+    }
     if let Some((at, count)) = screen.question_place().filter(|(_, count)| *count > 1) {
         let words = format!("question {at} of {count}; Tab goes to the next");
         rows.push(Row::new(&words, look.dim).cut(width));
@@ -157,6 +160,9 @@ pub(crate) fn list_rows(
 fn title(question: &Question, project: &str) -> String {
     if question.is_of_server() {
         return question.reason.clone();
+    }
+    if !question.of_model().is_empty() {
+        return "The model asks you:".to_owned();
     }
     if question.is_plan() {
         return format!("{}: {}", question.tool, asks(question));
@@ -179,7 +185,9 @@ fn fact_rows(question: &Question, width: usize, look: &Theme) -> Vec<Row> {
         let pieces = [Piece::new(label, look.dim), Piece::new(text, style)];
         facts.extend(wrap(&pieces, width, &Piece::new("       ", look.text)));
     };
-    if question.is_of_server() {
+    if !question.of_model().is_empty() {
+        fact("", &format!("({})", question.confinement), look.dim);
+    } else if question.is_of_server() {
         let note = format!("({}; {})", question.confinement, asks(question));
         fact("", &note, look.dim);
     } else {
@@ -204,7 +212,7 @@ fn subject_rows(question: &Question, width: usize, look: &Theme) -> Vec<Row> {
     };
     let preview = visible(&preview);
     let preview = preview.trim_end();
-    if question.is_of_server() {
+    if question.is_of_server() || !question.of_model().is_empty() {
         return preview.lines().flat_map(|line| wrap_text(line, look.text, width, "  ")).collect();
     }
     if diff::is_unified(preview) {

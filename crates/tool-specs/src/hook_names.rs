@@ -19,6 +19,7 @@ const NAMES: &[(&str, &str)] = &[
     ("task", "Task"),
     ("skill_activate", "Skill"),
     ("exit_plan", "ExitPlanMode"),
+    ("ask_user", "AskUserQuestion"),
     ("bash_output", "BashOutput"),
     ("bash_stop", "KillShell"),
 ];

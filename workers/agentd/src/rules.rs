@@ -268,7 +268,9 @@ impl CheckedCall {
                 ),
                 Basis::Query => "it only reads, and no rule denies it".to_owned(),
                 Basis::Unjudgeable(why) | Basis::NobodyToAsk(why) => why.clone(),
-                Basis::Person(who) | Basis::NotedByPerson { by: who, .. } => {
+                Basis::Person(who)
+                | Basis::NotedByPerson { by: who, .. }
+                | Basis::Answered { by: who, .. } => {
                     format!("answered by {who}")
                 }
                 Basis::Typed(who) => format!("typed by the person at {who}"),

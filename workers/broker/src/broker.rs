@@ -261,8 +261,9 @@ impl Broker {
         if let Err(reason) = fits {
             return FromBroker::Rejected { call, reason };
         }
-        let is_plan = matches!(open.ask, Ask::Plan { .. });
-        self.open.remove(&call);
+        let Some(open) = self.open.remove(&call) else {
+            return FromBroker::Rejected { call, reason: "it is not open".to_owned() };
+        };
         self.settle(call.clone(), format!("{by} answered first"));
         let verdict = match answer {
             PersonAnswer::Once
@@ -273,6 +274,10 @@ impl Broker {
                 Some(note) => Basis::NotedByPerson { by, note },
                 None => Basis::Person(by),
             }),
+            PersonAnswer::Chosen(answers) => Verdict::Allow(Basis::Answered {
+                by,
+                answers: approval::answers_in_words(&open.ask, &answers),
+            }),
             // They were rejected above.
             PersonAnswer::Form(_) | PersonAnswer::Noted(..) => {
                 unjudgeable("this answer approves no call")
@@ -280,15 +285,8 @@ impl Broker {
             PersonAnswer::Stop => {
                 Verdict::Deny(Basis::Person(by), "Not run: the user stopped the turn.".into())
             }
-            PersonAnswer::Deny(reason) if is_plan => {
-                Verdict::Deny(Basis::Person(by), approval::plan_denied(&reason))
-            }
-            PersonAnswer::Deny(reason) if reason.trim().is_empty() => Verdict::Deny(
-                Basis::Person(by),
-                format!("{REFUSED_BY_PERSON}. Find another way, or ask what they want."),
-            ),
             PersonAnswer::Deny(reason) => {
-                Verdict::Deny(Basis::Person(by), format!("{REFUSED_BY_PERSON}: {}", reason.trim()))
+                Verdict::Deny(Basis::Person(by), denial_for_model(&open.ask, reason.trim()))
             }
         };
         FromBroker::Verdict { call, verdict }
@@ -299,6 +297,20 @@ impl Broker {
             self.settled.pop_front();
         }
         self.settled.push_back((call, why));
+    }
+}
+
+/// What the model reads about a person's no, with their reason.
+fn denial_for_model(ask: &Ask, reason: &str) -> String {
+    match (ask, reason) {
+        (Ask::Plan { .. }, reason) => approval::plan_denied(reason),
+        (Ask::Choose { .. }, reason) => approval::unanswered(reason),
+        (Ask::Call { .. } | Ask::Form { .. } | Ask::Visit, "") => {
+            format!("{REFUSED_BY_PERSON}. Find another way, or ask what they want.")
+        }
+        (Ask::Call { .. } | Ask::Form { .. } | Ask::Visit, reason) => {
+            format!("{REFUSED_BY_PERSON}: {reason}")
+        }
     }
 }
 

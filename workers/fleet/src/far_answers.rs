@@ -60,7 +60,7 @@ impl ShownQuestions {
         // Words for the model give no right.
         let (answer, _) = answer.clone().split_note();
         let gives = match &answer {
-            PersonAnswer::Deny(_) | PersonAnswer::Stop => return Ok(()),
+            PersonAnswer::Deny(_) | PersonAnswer::Stop | PersonAnswer::Chosen(_) => return Ok(()),
             PersonAnswer::Session(_) | PersonAnswer::Always(_) | PersonAnswer::Everywhere(_) => {
                 "allows later calls too"
             }

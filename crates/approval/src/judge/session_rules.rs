@@ -10,8 +10,8 @@ use crate::rule::rule_pattern::{self, ParsedRule};
 use crate::rule::rule_target::{self, MatchedBy, RuleDepth, TargetRules};
 use protocol::hidden::visible;
 use protocol::judgement::{
-    Ask, Audience, Basis, EXIT_PLAN, JudgedCall, PermissionMode, Question, Rule, RuleEffect,
-    RuleSet, ToolKind, Verdict,
+    ASK_USER, Ask, Audience, Basis, EXIT_PLAN, JudgedCall, PermissionMode, Question, Rule,
+    RuleEffect, RuleSet, ToolKind, Verdict,
 };
 use protocol::mcp::{self, SERVER_TOOLS};
 use std::path::{Path, PathBuf};
@@ -175,6 +175,9 @@ impl SessionRules {
         }
         if case.call.tool == EXIT_PLAN {
             return plan::verdict(case, self.mode, self.audience);
+        }
+        if case.call.tool == ASK_USER {
+            return crate::user_question::verdict(case, self.mode, self.audience);
         }
         // Rights come before queries, rules and modes: a rule that lets a call run grants no more
         // rights than the session has.

@@ -1,7 +1,7 @@
 //! Keys and lines that were meant for what stood on the screen a moment ago, told apart by the time. Pure.
 
 use super::TerminalMode;
-use crate::screen::{Focus, KeyPress, QuestionShown, Screen, ScreenInput};
+use crate::screen::{Focus, KeyPress, QuestionShown, Screen, ScreenInput, answered_before};
 use protocol::ids::CallId;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,8 @@ const READ_FIRST: Duration = Duration::from_millis(250);
 struct AskedFor {
     call: CallId,
     digest: String,
+    /// A question of the model has several, one after the other.
+    step: usize,
     /// A rule and a form are read on their own.
     focus: Focus,
 }
@@ -22,7 +24,7 @@ impl AskedFor {
     fn of(screen: &Screen) -> Option<Self> {
         let asked = screen.question()?;
         let (call, digest) = (asked.call.clone(), asked.digest.clone());
-        Some(Self { call, digest, focus: screen.focus() })
+        Some(Self { call, digest, step: answered_before(screen), focus: screen.focus() })
     }
 }
 

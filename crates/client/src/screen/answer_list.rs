@@ -4,13 +4,16 @@
 //! as nothing was typed: from the first character on, an arrow has to mark a row again. So no Enter behind a typed
 //! text allows anything that the person has not chosen.
 
+use super::answering::{Answered, Answering};
 use super::editor::Editor;
 use super::entry_line::{EntryLine, EntryUse};
 use super::given_answers::GivenAnswers;
 use super::{Focus, QuestionShown, RulePlace};
 use protocol::hidden::on_screen;
 use protocol::ids::CallId;
-use protocol::judgement::{Ask, PermissionMode, PersonAnswer, Question};
+use protocol::judgement::{
+    Ask, AskedOption, AskedQuestion, PermissionMode, PersonAnswer, Picks, Question,
+};
 
 /// An answer of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,15 +30,30 @@ pub(crate) enum Choice {
     Fill,
     /// The page of a server was visited.
     Visited,
+    /// An option of a question of the model, by its place.
+    Pick(usize, PickRow),
+    /// The marked options, or the text of the input line, are the answer to the model.
+    Finish,
     /// No.
     Deny,
     /// No, and the turn ends.
     Stop,
 }
 
+/// How the row of an option looks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PickRow {
+    /// Enter chooses it.
+    Only(String),
+    /// Enter marks it.
+    Unmarked(String),
+    /// It is marked.
+    Marked(String),
+}
+
 impl Choice {
     /// Those of a question, in the order of the list.
-    pub(crate) fn of(question: &Question) -> Vec<Self> {
+    pub(super) fn of(question: &Question, answering: &Answering) -> Vec<Self> {
         let mut choices = match &question.ask {
             Ask::Call { rules, .. } => {
                 let lasting = |rule: &String| [Self::Session(rule.clone()), Self::Always];
@@ -47,6 +65,9 @@ impl Choice {
             }
             Ask::Form { .. } => vec![Self::Fill],
             Ask::Visit => vec![Self::Visited],
+            Ask::Choose { questions } => {
+                answering.at(questions).map(|asked| picks(asked, answering)).unwrap_or_default()
+            }
         };
         choices.extend([Self::Deny, Self::Stop]);
         // The others keep their numbers where a mode is offered.
@@ -56,7 +77,7 @@ impl Choice {
                 let silent = modes.iter().filter(|mode| !asks_people(**mode));
                 choices.extend(silent.copied().map(Self::Mode));
             }
-            Ask::Form { .. } | Ask::Visit => {}
+            Ask::Form { .. } | Ask::Visit | Ask::Choose { .. } => {}
         }
         choices
     }
@@ -70,7 +91,7 @@ impl Choice {
             | Self::Mode(_)
             | Self::Fill
             | Self::Visited => true,
-            Self::Deny | Self::Stop => false,
+            Self::Pick(..) | Self::Finish | Self::Deny | Self::Stop => false,
         }
     }
 
@@ -82,7 +103,7 @@ impl Choice {
             Self::Mode(mode) => Some(PersonAnswer::Mode(*mode)),
             Self::Deny => Some(PersonAnswer::Deny(note.to_owned())),
             Self::Stop => Some(PersonAnswer::Stop),
-            Self::Always | Self::Fill => None,
+            Self::Always | Self::Fill | Self::Pick(..) | Self::Finish => None,
         }
     }
 
@@ -100,6 +121,11 @@ impl Choice {
             }
             Self::Fill => "Fill in the form".to_owned(),
             Self::Visited => "I have finished on that page".to_owned(),
+            Self::Pick(_, PickRow::Only(text)) => text.clone(),
+            Self::Pick(_, PickRow::Unmarked(text)) => format!("[ ] {text}"),
+            Self::Pick(_, PickRow::Marked(text)) => format!("[x] {text}"),
+            Self::Finish => "Answer with what is marked or typed".to_owned(),
+            Self::Deny if !question.of_model().is_empty() => "Do not answer".to_owned(),
             Self::Deny if question.is_plan() => "Plan on".to_owned(),
             Self::Deny if question.is_of_server() => "Decline".to_owned(),
             Self::Deny => "Deny".to_owned(),
@@ -124,6 +150,13 @@ impl Choice {
             }
             Self::Fill => "opens the form".to_owned(),
             Self::Visited => "tells the server that you have finished".to_owned(),
+            Self::Pick(_, PickRow::Only(_)) => "answers with this".to_owned(),
+            Self::Pick(_, PickRow::Unmarked(_)) => "marks it".to_owned(),
+            Self::Pick(_, PickRow::Marked(_)) => "takes the mark off".to_owned(),
+            Self::Finish => "gives this answer".to_owned(),
+            Self::Deny if !question.of_model().is_empty() => {
+                "leaves the decision to the model".to_owned()
+            }
             Self::Deny if question.is_plan() => "has the model plan on".to_owned(),
             Self::Deny if question.is_of_server() => "declines".to_owned(),
             Self::Deny => "denies it".to_owned(),
@@ -137,17 +170,43 @@ impl Choice {
             Self::Deny if question.is_of_server() => None,
             Self::Deny => Some("for this reason"),
             Self::Once | Self::Session(_) | Self::Mode(_) => Some("with this note"),
+            Self::Pick(_, PickRow::Only(_)) | Self::Finish => Some("with these words"),
             // It goes with the answer behind that.
-            Self::Always | Self::Fill | Self::Visited | Self::Stop => None,
+            Self::Pick(_, PickRow::Unmarked(_) | PickRow::Marked(_))
+            | Self::Always
+            | Self::Fill
+            | Self::Visited
+            | Self::Stop => None,
         }
     }
+}
+
+/// The rows of a question of the model. One without options takes words alone.
+fn picks(asked: &AskedQuestion, answering: &Answering) -> Vec<Choice> {
+    let row = |(at, option): (usize, &AskedOption)| {
+        let text = match option.description.as_str() {
+            "" => on_screen(&option.label),
+            words => format!("{}: {}", on_screen(&option.label), on_screen(words)),
+        };
+        let row = match asked.picks {
+            Picks::One => PickRow::Only(text),
+            Picks::Several if answering.is_marked(at) => PickRow::Marked(text),
+            Picks::Several => PickRow::Unmarked(text),
+        };
+        Choice::Pick(at, row)
+    };
+    let mut rows: Vec<Choice> = asked.options.iter().enumerate().map(row).collect();
+    if rows.is_empty() || asked.picks == Picks::Several {
+        rows.push(Choice::Finish);
+    }
+    rows
 }
 
 /// The lines of a server's form.
 fn form_lines(question: &Question) -> String {
     match &question.ask {
         Ask::Form { lines } => lines.join("\n"),
-        Ask::Call { .. } | Ask::Plan { .. } | Ask::Visit => String::new(),
+        Ask::Call { .. } | Ask::Plan { .. } | Ask::Visit | Ask::Choose { .. } => String::new(),
     }
 }
 
@@ -182,6 +241,8 @@ pub struct AnswerRow {
 /// The list below a question as a view shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnswerRows {
+    /// One row above them, where the model has several questions: which one they answer.
+    pub head: Option<String>,
     /// From the top.
     pub rows: Vec<AnswerRow>,
     /// One row below them: what Enter does now.
@@ -227,6 +288,8 @@ pub(crate) struct AnswerList {
     pub(super) entry: EntryLine,
     /// Those of the other questions.
     entries: Vec<(QuestionKey, EntryLine)>,
+    /// The answers so far to questions of the model.
+    answering: Vec<(QuestionKey, Answering)>,
 }
 
 impl Default for AnswerList {
@@ -239,6 +302,7 @@ impl Default for AnswerList {
             given: GivenAnswers::default(),
             entry: EntryLine::default(),
             entries: Vec::new(),
+            answering: Vec::new(),
         }
     }
 }
@@ -290,11 +354,47 @@ impl AnswerList {
         Focus::Form
     }
 
+    /// How far the person is with a question of the model.
+    pub(super) fn answering(&self, question: &Question) -> Answering {
+        let own = self.answering.iter().find(|(key, _)| key.is_of(question));
+        own.map(|(_, answering)| answering.clone()).unwrap_or_default()
+    }
+
+    /// Answers the next question of the model by this row.
+    pub(super) fn answer_model(
+        &mut self,
+        question: &Question,
+        choice: &Choice,
+        words: &str,
+    ) -> Answered {
+        let mut answering = self.answering(question);
+        let questions = question.of_model();
+        let answered = match choice {
+            Choice::Pick(option, _) => answering.choose(questions, *option, words),
+            Choice::Once
+            | Choice::Session(_)
+            | Choice::Always
+            | Choice::Mode(_)
+            | Choice::Fill
+            | Choice::Visited
+            | Choice::Finish
+            | Choice::Deny
+            | Choice::Stop => answering.finish(questions, words),
+        };
+        if answered == Answered::Next {
+            self.cursor = Cursor::Offered(0);
+        }
+        self.answering.retain(|(key, _)| !key.is_of(question));
+        self.answering.push((QuestionKey::of(question), answering));
+        answered
+    }
+
     /// Drops the lines of questions that are open no more. Returns those with a text that was not sent.
     pub(super) fn drop_closed(&mut self, open: &[Question]) -> Vec<EntryLine> {
         let is_closed = |(key, _): &mut (QuestionKey, EntryLine)| {
             !open.iter().any(|question| key.is_of(question))
         };
+        self.answering.retain(|(key, _)| open.iter().any(|question| key.is_of(question)));
         let closed = self.entries.extract_if(.., is_closed).map(|(_, entry)| entry);
         closed.filter(|entry| entry.own_text().is_some()).collect()
     }

@@ -29,6 +29,8 @@ pub(super) enum AtEnter {
     Line(&'static str),
     /// It gives the answer of this row.
     Answer(usize),
+    /// The text is the answer to a question of the model.
+    OwnWords,
     /// Nothing, and why.
     Nothing(String),
 }
@@ -41,10 +43,16 @@ pub(crate) struct Answers<'a> {
 }
 
 impl Answers<'_> {
+    /// The rows of the list.
+    pub(super) fn choices(&self) -> Vec<Choice> {
+        Choice::of(self.question, &self.list.answering(self.question))
+    }
+
     /// What Enter does now.
     pub(super) fn at_enter(&self) -> AtEnter {
         let text = self.text.trim();
-        let choices = Choice::of(self.question);
+        let choices = self.choices();
+        let is_of_model = !self.question.of_model().is_empty();
         if text.starts_with(':') {
             return AtEnter::Line("Enter runs the command; the question waits");
         }
@@ -57,7 +65,8 @@ impl Answers<'_> {
                 false => AtEnter::Line("Enter sends this as a prompt"),
             };
         }
-        if OLD_ANSWERS.contains(&text) {
+        // To a question of the model such a word is an answer.
+        if OLD_ANSWERS.contains(&text) && !is_of_model {
             return AtEnter::Nothing(format!(
                 "a letter answers nothing: ↑ ↓ and Enter do, or a number and Enter, 1 to {}",
                 choices.len()
@@ -81,6 +90,10 @@ impl Answers<'_> {
             (None, _) if note_of(&self.text).is_some() => {
                 AtEnter::Line("Enter asks where to keep this; ↑ ↓ mark an answer that it goes with")
             }
+            (None, text) if is_of_model && !text.starts_with('!') => match fits_a_note(text) {
+                true => AtEnter::OwnWords,
+                false => AtEnter::Nothing(LONG_NOTE.to_owned()),
+            },
             (None, _) => {
                 AtEnter::Line("Enter sends this as a prompt; ↑ ↓ mark an answer that it goes with")
             }
@@ -107,7 +120,7 @@ impl Answers<'_> {
         match focus {
             Focus::Form => {
                 let enter = "Enter sends the answers to the server; an empty line leaves a field out; Esc goes back";
-                AnswerRows { rows: Vec::new(), enter: enter.to_owned() }
+                AnswerRows { head: None, rows: Vec::new(), enter: enter.to_owned() }
             }
             Focus::Rule(place) => {
                 let rows = RulePlace::ALL.map(|it| row((it.label().to_owned(), it == place)));
@@ -117,21 +130,30 @@ impl Answers<'_> {
                     "Enter allows it{note}, and writes the rule {}; Esc goes back{more}",
                     place.in_words()
                 );
-                AnswerRows { rows: rows.into(), enter }
+                AnswerRows { head: None, rows: rows.into(), enter }
             }
             Focus::Line => {
                 let at = match self.at_enter() {
                     AtEnter::Answer(row) => Some(row),
-                    AtEnter::Line(_) | AtEnter::Nothing(_) => None,
+                    AtEnter::Line(_) | AtEnter::OwnWords | AtEnter::Nothing(_) => None,
                 };
-                let choices = Choice::of(question);
+                let choices = self.choices();
                 let label = |(number, choice): (usize, &Choice)| {
                     row((format!("{} {}", number + 1, choice.label(question)), at == Some(number)))
                 };
                 let rows = choices.iter().enumerate().map(label).collect();
-                AnswerRows { rows, enter: self.enter_in_words() }
+                AnswerRows { head: self.head(), rows, enter: self.enter_in_words() }
             }
         }
+    }
+
+    /// Which of several questions of the model the rows answer.
+    fn head(&self) -> Option<String> {
+        let questions = self.question.of_model();
+        let answering = self.list.answering(self.question);
+        let asked = answering.at(questions).filter(|_| questions.len() > 1)?;
+        let (step, count) = (answering.step() + 1, questions.len());
+        Some(format!("{step} of {count}: {}", on_screen(&asked.text)))
     }
 
     /// What Enter does now.
@@ -140,9 +162,10 @@ impl Answers<'_> {
         let row = match self.at_enter() {
             AtEnter::Line(words) => return words.to_owned(),
             AtEnter::Nothing(why) => return why,
+            AtEnter::OwnWords => return "Enter answers with these words".to_owned(),
             AtEnter::Answer(row) => row,
         };
-        let choices = Choice::of(question);
+        let choices = self.choices();
         let Some(choice) = choices.get(row) else { return NO_ROW.to_owned() };
         if choice.allows() && self.list.shown() != QuestionShown::Whole {
             return HIDDEN_ROWS.to_owned();
@@ -167,9 +190,13 @@ impl Answers<'_> {
 
     fn answers_in_words(&self) -> String {
         let question = self.question;
-        let choices = Choice::of(question);
+        let choices = self.choices();
         let of = |(at, choice): (usize, &Choice)| format!("{} {}", at + 1, choice.label(question));
         let list = choices.iter().enumerate().map(of).collect::<Vec<_>>().join(", ");
+        if !question.of_model().is_empty() {
+            let head = self.head().map(|head| head + "; ").unwrap_or_default();
+            return format!("{head}{list}: type a number or your own words, then Enter");
+        }
         let letters = choices.iter().filter_map(letter_of).collect::<Vec<_>>().join(", ");
         let reason = match Choice::Deny.note(question) {
             Some(_) => "; words behind r are the reason",
@@ -220,6 +247,7 @@ fn letter_of(choice: &Choice) -> Option<&'static str> {
         Choice::Always => Some("a"),
         Choice::Deny => Some("n"),
         Choice::Stop => Some("x"),
+        Choice::Pick(..) | Choice::Finish => None,
     }
 }
 
@@ -233,16 +261,29 @@ pub(super) enum LineAnswer {
     Choose(Choice),
     /// It is all of this answer.
     Give(PersonAnswer),
+    /// It answers a question of the model.
+    OwnWords(String),
     /// Its reason is too long.
     TooLong,
     Unclear,
 }
 
 /// A line: a number or a letter of an older hand, and perhaps words behind it.
-pub(super) fn answer_of_line(question: &Question, line: &str) -> LineAnswer {
+pub(super) fn answer_of_line(answers: &Answers<'_>, line: &str) -> LineAnswer {
+    let question = answers.question;
+    let mut choices = answers.choices();
+    if !question.of_model().is_empty() {
+        let row = number_of(line).and_then(|number| number.checked_sub(1));
+        return match (row, line.trim()) {
+            (Some(row), _) if row < choices.len() => LineAnswer::Choose(choices.swap_remove(row)),
+            (Some(_), _) | (None, "") => LineAnswer::Unclear,
+            (None, words) if !fits_a_note(words) => LineAnswer::TooLong,
+            (None, words) => LineAnswer::OwnWords(words.to_owned()),
+        };
+    }
     let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
-    let Some(chosen) = choice_of_line(question, first, rest) else { return LineAnswer::Unclear };
+    let Some(chosen) = choice_of_line(choices, first, rest) else { return LineAnswer::Unclear };
     let is_named_by_mode =
         first == "y" && PermissionMode::parse(rest).is_some() && matches!(chosen, Choice::Mode(_));
     if chosen == Choice::Fill && !rest.is_empty() {
@@ -261,8 +302,7 @@ pub(super) fn answer_of_line(question: &Question, line: &str) -> LineAnswer {
 }
 
 /// By its first word, and by a mode behind that.
-fn choice_of_line(question: &Question, first: &str, rest: &str) -> Option<Choice> {
-    let mut choices = Choice::of(question);
+fn choice_of_line(mut choices: Vec<Choice>, first: &str, rest: &str) -> Option<Choice> {
     let by_mode = PermissionMode::parse(rest).map(Choice::Mode);
     let at = match (first, by_mode) {
         ("y", Some(mode)) => choices.iter().position(|it| *it == mode),

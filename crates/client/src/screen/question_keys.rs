@@ -5,11 +5,15 @@ use super::answer_list::{AnswerRows, Choice};
 use super::answer_words::{
     Answers, AtEnter, HIDDEN_ROWS, LONG_NOTE, LineAnswer, WAITING, answer_of_line, fits_a_note,
 };
+use super::answering::Answered;
 use super::editor::Editor;
 use super::key_press::{Direction, KeyPress};
 use super::{Focus, QuestionShown, RulePlace, Screen, ScreenEffect};
 use protocol::client::FromClient;
 use protocol::judgement::{PersonAnswer, Question};
+
+/// Hint where a question of the model has neither a marked option nor words.
+const NO_ANSWER: &str = "mark an option or type your answer, then Enter";
 
 /// Where the note of an answer stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +62,7 @@ impl Screen {
     // They are all other keys.
     #[allow(clippy::wildcard_enum_match_arm)]
     pub(super) fn at_question(&mut self, key: KeyPress) -> Option<Vec<ScreenEffect>> {
-        let rows = Choice::of(self.asked()?).len();
+        let rows = self.answers()?.choices().len();
         match key {
             KeyPress::Up => {
                 if !self.editor.move_row(Direction::Start) {
@@ -99,7 +103,7 @@ impl Screen {
     fn answer_by_enter(&mut self) -> Option<Vec<ScreenEffect>> {
         let answers = self.answers()?;
         let (question, then) = (answers.question.clone(), answers.at_enter());
-        let is_number = answers.number().is_some();
+        let (choices, is_number) = (answers.choices(), answers.number().is_some());
         Some(match then {
             AtEnter::Line(_) => {
                 // The next Enter allows nothing by itself.
@@ -107,12 +111,13 @@ impl Screen {
                 return None;
             }
             AtEnter::Nothing(why) => self.say_hint(&why),
+            AtEnter::OwnWords => self.choose(&Choice::Finish, &question, NoteFrom::InputLine),
             AtEnter::Answer(row) => {
                 if is_number {
                     self.editor.clear();
                 }
                 self.list.chose(row);
-                match Choice::of(&question).get(row) {
+                match choices.get(row) {
                     Some(choice) => self.choose(choice, &question, NoteFrom::InputLine),
                     None => Vec::new(),
                 }
@@ -135,8 +140,12 @@ impl Screen {
             None => Some(String::new()),
         };
         let Some(note) = note else { return self.say_hint(LONG_NOTE) };
-        if let Some(answer) = choice.answer(&note) {
-            return self.answer_with(answer, note);
+        match (choice, choice.answer(&note)) {
+            (Choice::Pick(..) | Choice::Finish, _) => {
+                return answer_model(self, choice, question, (note, from));
+            }
+            (_, Some(answer)) => return self.answer_with(answer, note),
+            (_, None) => {}
         }
         self.focus = self.list.open_entry(choice, question);
         Vec::new()
@@ -148,9 +157,13 @@ impl Screen {
         if self.list.is_given(&question.call) {
             return self.say_hint(WAITING);
         }
-        match answer_of_line(&question, line) {
+        let Some(answers) = self.answers() else { return Vec::new() };
+        match answer_of_line(&answers, line) {
+            LineAnswer::OwnWords(words) => {
+                answer_model(self, &Choice::Finish, &question, (words, NoteFrom::Nowhere))
+            }
             LineAnswer::Choose(choice) => self.choose(&choice, &question, NoteFrom::Nowhere),
-            LineAnswer::Give(answer) => self.answer(answer),
+            LineAnswer::Give(answer) => self.answer_with(answer, String::new()),
             LineAnswer::TooLong => self.say_hint(LONG_NOTE),
             LineAnswer::Unclear => self.say_answers(),
         }
@@ -211,7 +224,7 @@ impl Screen {
         match key {
             KeyPress::Enter => {
                 let answers = self.list.entry.line.text().into_owned();
-                return self.answer(PersonAnswer::Form(answers));
+                return self.answer_with(PersonAnswer::Form(answers), String::new());
             }
             KeyPress::Escape => return self.back_to_question(),
             key => self.list.entry.form_key(key),
@@ -224,10 +237,6 @@ impl Screen {
         Vec::new()
     }
 
-    fn answer(&mut self, answer: PersonAnswer) -> Vec<ScreenEffect> {
-        self.answer_with(answer, String::new())
-    }
-
     /// The question stays until the supervisor confirms the answer. The note comes back if it does not count.
     fn answer_with(&mut self, answer: PersonAnswer, note: String) -> Vec<ScreenEffect> {
         let Some(question) = self.asked() else { return Vec::new() };
@@ -237,4 +246,24 @@ impl Screen {
         self.list.give(call.clone(), note);
         vec![ScreenEffect::Send(FromClient::Answer { call, digest, answer })]
     }
+}
+
+/// An answer to a question of the model. Those to all its questions go together.
+fn answer_model(
+    screen: &mut Screen,
+    choice: &Choice,
+    question: &Question,
+    (words, from): (String, NoteFrom),
+) -> Vec<ScreenEffect> {
+    match screen.list.answer_model(question, choice, &words) {
+        Answered::All(answers) => screen.answer_with(PersonAnswer::Chosen(answers), words),
+        Answered::Empty => screen.say_hint(NO_ANSWER),
+        Answered::Marked | Answered::Next if from == NoteFrom::Nowhere => screen.say_answers(),
+        Answered::Marked | Answered::Next => Vec::new(),
+    }
+}
+
+/// How many questions of the model are answered before the one that the keys reach.
+pub(crate) fn answered_before(screen: &Screen) -> usize {
+    screen.question().map_or(0, |question| screen.list.answering(question).step())
 }

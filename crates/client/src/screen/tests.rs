@@ -3,6 +3,7 @@
 
 mod answered_once;
 mod line_marks;
+mod of_model;
 mod questions;
 mod running;
 

@@ -932,6 +932,21 @@ goldens! {
         Plan => Ask::Plan { modes: vec![protocol::judgement::PermissionMode::Ask] },
         Form => Ask::Form { lines: vec![text("name =")] },
         Visit => Ask::Visit,
+        Choose => Ask::Choose {
+            questions: vec![protocol::judgement::AskedQuestion {
+                header: text("store"),
+                text: text("Which store?"),
+                picks: protocol::judgement::Picks::One,
+                options: vec![protocol::judgement::AskedOption {
+                    label: text("SQLite"),
+                    description: text("a file"),
+                }],
+            }],
+        },
+    }
+    judgement::Picks {
+        One => protocol::judgement::Picks::One,
+        Several => protocol::judgement::Picks::Several,
     }
     call::CallOrigin {
         Model => origin(),
@@ -1179,6 +1194,7 @@ goldens! {
         NotedByPerson => Basis::NotedByPerson { by: text("pts/0"), note: text("keep the docs") },
         Sandboxed => Basis::Sandboxed(protocol::judgement::Bounded::Command),
         Typed => Basis::Typed(text("pts/0")),
+        Answered => Basis::Answered { by: text("pts/0"), answers: text("Which store? SQLite") },
     }
     judgement::Verdict {
         Allow => Verdict::Allow(protocol::judgement::Basis::Query),
@@ -1195,6 +1211,10 @@ goldens! {
         Stop => PersonAnswer::Stop,
         Everywhere => PersonAnswer::Everywhere(text("bash:ls *")),
         Noted => PersonAnswer::Noted(protocol::judgement::Consent::Once, text("keep the docs")),
+        Chosen => PersonAnswer::Chosen(vec![protocol::judgement::ChosenAnswer {
+            labels: vec![text("SQLite")],
+            words: text("in memory"),
+        }]),
     }
     judgement::Consent {
         Once => protocol::judgement::Consent::Once,

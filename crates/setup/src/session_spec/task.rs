@@ -21,7 +21,7 @@ use protocol::client::{RequestFailure, SessionRequest, SettingChange, Unsandboxe
 use protocol::confinement::{Confinement, FilePath};
 use protocol::fleet::FleetSeat;
 use protocol::ids::SessionId;
-use protocol::judgement::{EXIT_PLAN, Rule, RuleEffect, RuleSet};
+use protocol::judgement::{ASK_USER, EXIT_PLAN, Rule, RuleEffect, RuleSet};
 use protocol::session::{OfferedTool, SessionBounds, SessionSetup, TaskUse};
 use std::path::{Path, PathBuf};
 use tool_specs::TaskRequest;
@@ -192,8 +192,10 @@ fn is_offered(task: &TaskHeader, tool: &OfferedTool) -> bool {
 }
 
 fn gives(task: &TaskHeader, tool: &str) -> bool {
-    // The answer to a plan would change the mode, which is the parent's matter.
+    // The answer to a plan would change the mode, which is the parent's matter. And the parent knows what the
+    // person said already.
     tool != EXIT_PLAN
+        && tool != ASK_USER
         && task.tools.as_ref().is_none_or(|tools| tools.iter().any(|given| given == tool))
 }
 

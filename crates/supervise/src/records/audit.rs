@@ -65,6 +65,7 @@ fn by_rule(basis: &Basis, at: usize) -> Option<&Rule> {
         | Basis::Query
         | Basis::Person(_)
         | Basis::NotedByPerson { .. }
+        | Basis::Answered { .. }
         | Basis::NobodyToAsk(_)
         | Basis::Unjudgeable(_)
         | Basis::Sandboxed(_)

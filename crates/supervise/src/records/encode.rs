@@ -235,6 +235,10 @@ pub(super) fn basis(basis: &Basis) -> journal::BasisRecord {
         Basis::NotedByPerson { by, note } => {
             journal::BasisRecord::Person { who: by, note: Some(note) }
         }
+        // The words that go to the model with the result, as those of a note do.
+        Basis::Answered { by, answers } => {
+            journal::BasisRecord::Person { who: by, note: Some(answers) }
+        }
         Basis::NobodyToAsk(why) => journal::BasisRecord::NobodyToAsk { why },
         Basis::Unjudgeable(why) => journal::BasisRecord::Unjudgeable { why },
         Basis::Sandboxed(bounded) => journal::BasisRecord::Sandboxed { bounded },

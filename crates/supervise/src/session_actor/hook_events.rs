@@ -33,7 +33,10 @@ pub(super) fn question(question: &Question) -> Option<HookOccasion> {
 pub(super) fn asked(question: &Question) -> Option<HookOccasion> {
     let words = match question.is_of_server() {
         true => question.reason.trim_end_matches(" asks:").to_owned() + " asks you",
-        false => format!("agentd asks for your permission to use {}", question.tool),
+        false if question.of_model().is_empty() => {
+            format!("agentd asks for your permission to use {}", question.tool)
+        }
+        false => "the model asks you a question".to_owned(),
     };
     let is_of_hook = HookEvent::is_run_by(&question.tool);
     (!is_of_hook).then(|| notification(PERMISSION_PROMPT, words))

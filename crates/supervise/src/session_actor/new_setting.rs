@@ -102,6 +102,7 @@ impl NewSetting {
             | PersonAnswer::Form(_)
             | PersonAnswer::Deny(_)
             | PersonAnswer::Noted(..)
+            | PersonAnswer::Chosen(_)
             | PersonAnswer::Stop => return None,
             // The plan is approved, and the session leaves mode `plan`.
             PersonAnswer::Mode(mode) => {

@@ -123,7 +123,9 @@ impl<C> Questions<C> {
     /// A verdict about this call, by itself or because of an answer.
     pub(super) fn judged(&mut self, call: &CallId, verdict: &Verdict) -> Judged<C> {
         let (person, is_allowed) = match verdict {
-            Verdict::Allow(Basis::Person(by) | Basis::NotedByPerson { by, .. }) => (Some(by), true),
+            Verdict::Allow(
+                Basis::Person(by) | Basis::NotedByPerson { by, .. } | Basis::Answered { by, .. },
+            ) => (Some(by), true),
             Verdict::Deny(Basis::Person(by), _) => (Some(by), false),
             Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => (None, false),
         };

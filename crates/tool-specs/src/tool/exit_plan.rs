@@ -22,8 +22,8 @@ impl ToolSpec for ExitPlanTool {
     const NAME: &'static str = EXIT_PLAN;
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Session;
-    const DESCRIPTION: &'static str = "The session is in permission mode `plan`: read what you need, and change nothing. When \
-        your plan is complete, show it with this tool instead of writing it as text. The user approves it, and the changes \
+    const DESCRIPTION: &'static str = "The session is in permission mode `plan`: read what you need, and change nothing. What \
+        only the user can decide, ask with ask_user. When your plan is complete, show it with this tool instead of writing it as text. The user approves it, and the changes \
         can begin, or gives a reason, and you plan again.";
     const ALIASES: &'static [Alias] = &[Alias::plain("exit_plan_mode")];
     const LIMITS: &'static str =

@@ -40,6 +40,7 @@ tools! {
     checklist_create::ChecklistCreateTool,
     checklist_update::ChecklistUpdateTool,
     exit_plan::ExitPlanTool,
+    ask_user::AskUserTool,
     undo_list::UndoListTool,
     write::WriteTool,
     edit::EditTool,
