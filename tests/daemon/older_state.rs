@@ -33,7 +33,8 @@ fn room() {
     for (path, held) in &needed {
         fs::create_dir_all(path).unwrap();
         let held = format!("/proc/{}/fd/{}", std::process::id(), held.as_raw_fd());
-        mount(&["--bind", &held, path.to_str().unwrap()]);
+        // By its name alone it would be the empty directory above.
+        mount(&["--no-canonicalize", "--bind", &held, path.to_str().unwrap()]);
     }
     for directory in ["home", "state", "run", "project"] {
         fs::create_dir_all(Path::new(ROOM).join(directory)).unwrap();
