@@ -15,6 +15,7 @@ mod hidden_characters;
 mod input_line;
 mod instructions;
 mod mcp_commands;
+mod mouse;
 mod notes;
 mod plan;
 mod project_files;

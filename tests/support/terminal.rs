@@ -65,6 +65,11 @@ impl Tmux {
         self.say(&["start-server", ";", "set-option", "-g", option, value]);
     }
 
+    /// The text that a program gave to the clipboard by OSC 52, where `set-clipboard` is on.
+    pub fn clipboard(&self) -> String {
+        self.say(&["show-buffer"])
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new("tmux");
         command.env("TMUX_TMPDIR", &self.dir).env("LANG", "C.UTF-8").env_remove("TMUX");

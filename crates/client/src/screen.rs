@@ -88,6 +88,8 @@ pub enum ScreenInput {
     Edited(String),
     /// Ctrl-G: open this place, else the unsent text, in an editor. The keys are not read until the pause is dropped.
     OpenEditor(KeyPause, Option<FilePlace>),
+    /// Open the place in a file at this column and row of the terminal; for views that show text there.
+    FollowPlace(KeyPause, (u16, u16)),
     /// Ctrl-Z: give the terminal to the shell. The keys are not read until the pause is dropped.
     Suspend(KeyPause),
     /// Ask for the list of sessions.
@@ -162,6 +164,10 @@ pub enum MouseInput {
     Wheel(i32),
     /// The left button was pressed at this column and row, counted from 0.
     Pressed(u16, u16),
+    /// The mouse is there, with the left button down.
+    Dragged(u16, u16),
+    /// The left button was let go there.
+    Released(u16, u16),
 }
 
 /// Something to be done.
@@ -508,6 +514,7 @@ impl Screen {
             }
             // The others are for views that show more. The attachment lends the terminal.
             ScreenInput::OpenEditor(..)
+            | ScreenInput::FollowPlace(..)
             | ScreenInput::Suspend(_)
             | ScreenInput::Mouse(_)
             | ScreenInput::Focused(_)

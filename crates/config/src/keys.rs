@@ -308,7 +308,7 @@ section! {
         /// `on`: print lines with a label each, for a screen reader.
         accessible: bool = key("ui.accessible", "off", Word(bool::WORDS), Nothing),
         // A terminal then selects text only with Shift.
-        /// `on`: the full-screen view uses the mouse. `off`: the terminal keeps it, for its own selection.
+        /// `on`: the full-screen view uses the mouse, and selects text by it. `off`: the terminal keeps it.
         mouse: bool = key("ui.mouse", "on", Word(bool::WORDS), Nothing),
         // Most terminals tell their ground; the colours of the others are their owner's.
         /// Colours of the full-screen view: `dark`, `light`, `daltonised` (blue and orange), `ansi` (the terminal's

@@ -28,6 +28,8 @@ pub(crate) struct Conversation {
     found_in_view: Option<usize>,
     /// Blocks that came while the end was not in view.
     below: usize,
+    /// The end was in view before the rows stood still for a selection.
+    stands_still: bool,
     /// Blocks in view, with the place of their first row, from the last frame.
     places: Vec<(u16, usize)>,
 }
@@ -44,6 +46,7 @@ impl Default for Conversation {
             found: None,
             found_in_view: None,
             below: 0,
+            stands_still: false,
             places: Vec::new(),
         }
     }
@@ -211,6 +214,22 @@ impl Conversation {
     pub(crate) fn show_end(&mut self) {
         self.anchor = Anchor::End;
         self.below = 0;
+    }
+
+    /// The rows in view stay where they are, whatever comes below.
+    pub(crate) fn stand_still(&mut self, size: (usize, usize), look: &Theme) {
+        if self.anchor == Anchor::End {
+            let (block, row) = self.top_at_end(size, look);
+            self.anchor = Anchor::At { block, row };
+            self.stands_still = true;
+        }
+    }
+
+    /// The end is in view again, if it was before the rows stood still.
+    pub(crate) fn go_on(&mut self) {
+        if std::mem::take(&mut self.stands_still) {
+            self.show_end();
+        }
     }
 
     /// Moves the view by rows; up is negative. True if the beginning is in view.

@@ -7,6 +7,7 @@ use crate::panels::{self, PanelFacts, PanelView, Started};
 use crate::picker::{Picker, PickerKind};
 use crate::question::{QuestionScroll, list_rows};
 use crate::row::{Links, Row};
+use crate::selection::{PlacedRow, Selection};
 use crate::theme::Theme;
 use client::{ConnectionState, Screen, TurnClock, display_width, one_line, status_row};
 use ratatui_core::buffer::Buffer;
@@ -53,6 +54,8 @@ pub(crate) struct ViewState {
     /// The words of the last search.
     pub(crate) search: String,
     pub(crate) hint: Option<String>,
+    /// What the mouse selects.
+    pub(crate) selection: Selection,
     /// Columns and rows of the conversation in the last frame.
     pub(crate) size: (usize, usize),
 }
@@ -120,7 +123,9 @@ impl Frame {
 pub(crate) fn frame(state: &mut ViewState, screen: &Screen, area: Rect) -> Frame {
     let mut frame = Frame::new(area);
     if let Mode::Pager(pager) = &state.mode {
-        paint_pager(&mut frame, pager, area, &state.look);
+        let rows = paint_pager(&mut frame, pager, area, &state.look);
+        state.selection.placed(rows);
+        mark_selection(&mut frame, state);
         return frame;
     }
     let place = state.panel_place(screen, area.width);
@@ -185,7 +190,7 @@ fn paint_conversation(frame: &mut Frame, state: &mut ViewState, screen: &Screen,
     live.extend(panels::running(screen, &state.started, usize::from(width), &look));
     let shown = state.conversation.view(state.size, behind, &live, &look);
     let searched = if matches!(state.mode, Mode::Browse(_)) { &*state.search } else { "" };
-    let mut places = Vec::new();
+    let (mut places, mut placed) = (Vec::new(), Vec::new());
     let top = height.saturating_sub(u16::try_from(shown.len()).unwrap_or(height));
     let found_row = state.conversation.found_in_view();
     for (at, (y, (block, row))) in (top..).zip(&shown).enumerate() {
@@ -199,8 +204,19 @@ fn paint_conversation(frame: &mut Frame, state: &mut ViewState, screen: &Screen,
         let found = if found_row == Some(at) { look.found_here } else { look.found() };
         let row = row.clone().marked(searched, found);
         row.draw(&mut frame.buffer, (margin, y), width, &mut frame.links);
+        placed.push(PlacedRow { at: (margin, y), row });
     }
     state.conversation.placed(places);
+    state.selection.placed(placed);
+    mark_selection(frame, state);
+}
+
+/// Lays the mark over what is selected.
+fn mark_selection(frame: &mut Frame, state: &ViewState) {
+    for (y, columns) in state.selection.marked() {
+        let marked = Rect::new(columns.start, y, columns.end - columns.start, 1);
+        frame.buffer.set_style(marked.intersection(frame.buffer.area), state.look.found_here);
+    }
 }
 
 /// The rows below the conversation, and the place of the cursor in them.
@@ -297,7 +313,8 @@ fn hint(state: &ViewState, screen: &Screen) -> Option<String> {
     }
 }
 
-fn paint_pager(frame: &mut Frame, pager: &Pager, area: Rect, look: &Theme) {
+/// Returns the rows of its text.
+fn paint_pager(frame: &mut Frame, pager: &Pager, area: Rect, look: &Theme) -> Vec<PlacedRow> {
     let (columns, height) = (usize::from(area.width), usize::from(area.height));
     let title = Row::new(&pager.title, look.heading).cut(columns);
     frame.rows(&[title], (0, 0), area.width);
@@ -307,4 +324,5 @@ fn paint_pager(frame: &mut Frame, pager: &Pager, area: Rect, look: &Theme) {
         let status = Row::new(&pager.status(), look.dim).cut(columns);
         frame.rows(&[status], (0, area.height - 1), area.width);
     }
+    (1..).zip(rows).map(|(y, row)| PlacedRow { at: (0, y), row }).collect()
 }

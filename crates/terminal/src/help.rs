@@ -11,6 +11,7 @@ const OWN: &[(&str, &str)] = &[
     ("  ↑ ↓, Enter, o", "choose a block, unfold it, open the whole"),
     ("  / n N, y, i", "search, copy, back to the input"),
     ("  Ctrl-G", "open a file:line of the block in $VISUAL"),
+    ("drag, Ctrl-click", "select and copy what is in view; open the file:line there"),
     ("Esc Esc", "rewind: on an empty line, where no turn runs; else clear it"),
     ("@", "a file or folder: Tab goes into it; @src/main.rs:10-40 names lines"),
     ("/ or :", "the list of commands, slash commands and skills"),

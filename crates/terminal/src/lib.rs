@@ -24,6 +24,7 @@ mod picker;
 mod places;
 mod question;
 mod row;
+mod selection;
 mod server_words;
 mod slash;
 mod table;

@@ -3,6 +3,7 @@
 
 use ratatui_core::buffer::Buffer;
 use ratatui_core::style::Style;
+use std::ops::Range;
 use std::rc::Rc;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
@@ -31,15 +32,31 @@ impl Piece {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) pieces: Vec<Piece>,
+    /// Columns of marks and indents before its text.
+    pub(crate) margin: usize,
+    /// What stands between the text of the row before and its own.
+    pub(crate) joint: Joint,
+}
+
+/// What stands between the texts of two rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Joint {
+    /// A line end.
+    #[default]
+    LineEnd,
+    /// A blank: the line was wrapped between words.
+    Blank,
+    /// Nothing: the line was wrapped in a word.
+    Nothing,
 }
 
 impl Row {
     pub(crate) fn new(text: &str, style: Style) -> Self {
-        Self { pieces: vec![Piece::new(text, style)] }
+        Self::of(vec![Piece::new(text, style)])
     }
 
     pub(crate) fn of(pieces: Vec<Piece>) -> Self {
-        Self { pieces }
+        Self { pieces, margin: 0, joint: Joint::LineEnd }
     }
 
     pub(crate) fn with(mut self, text: &str, style: Style) -> Self {
@@ -47,8 +64,9 @@ impl Row {
         self
     }
 
-    /// The same behind `text`.
+    /// The same behind `text`, which is a mark or an indent.
     pub(crate) fn behind(mut self, text: &str, style: Style) -> Self {
+        self.margin += text.width();
         self.pieces.insert(0, Piece::new(text, style));
         self
     }
@@ -68,7 +86,7 @@ impl Row {
         }
         let mut left = width.saturating_sub(1);
         let mut kept = Vec::new();
-        for mut piece in self.pieces.drain(..) {
+        for mut piece in std::mem::take(&mut self.pieces) {
             let fits = fitting(&piece.text, left);
             left -= piece.text[..fits].width();
             let whole = fits == piece.text.len();
@@ -82,7 +100,24 @@ impl Row {
                 break;
             }
         }
-        Self { pieces: kept }
+        Self { pieces: kept, ..self }
+    }
+
+    /// The text between two columns, the second one not included, and the columns of its characters. Marks and indents
+    /// are no text, and a character belongs to it with each of its columns.
+    pub(crate) fn part(&self, columns: Range<usize>) -> (String, Range<usize>) {
+        let (mut at, mut text) = (0, String::new());
+        let (mut first, mut last) = (None, 0);
+        for grapheme in self.pieces.iter().flat_map(|piece| piece.text.graphemes(true)) {
+            let from = at;
+            at += grapheme.width();
+            if from >= self.margin && from < columns.end && at > columns.start {
+                first = first.or(Some(from));
+                last = at;
+                text.push_str(grapheme);
+            }
+        }
+        (text, first.unwrap_or(last)..last)
     }
 
     /// With `style` laid over all of it.
@@ -101,7 +136,7 @@ impl Row {
 
     /// With `style` laid over each place of these words, in whatever case. A character that consists of several is
     /// marked as a whole: its parts alone are other characters.
-    pub(crate) fn marked(self, words: &str, style: Style) -> Self {
+    pub(crate) fn marked(mut self, words: &str, style: Style) -> Self {
         let lower = |c: char| c.to_lowercase().next().unwrap_or(c);
         let words: Vec<char> = words.chars().map(lower).collect();
         let text = self.text();
@@ -123,7 +158,7 @@ impl Row {
         }
         let mut marks = is_marked.into_iter();
         let mut pieces: Vec<Piece> = Vec::new();
-        for piece in self.pieces {
+        for piece in std::mem::take(&mut self.pieces) {
             let mut begins = true;
             for (letter, is_marked) in piece.text.chars().zip(marks.by_ref()) {
                 let style = if is_marked { piece.style.patch(style) } else { piece.style };
@@ -137,7 +172,7 @@ impl Row {
                 begins = false;
             }
         }
-        Self { pieces }
+        Self { pieces, ..self }
     }
 
     /// Writes it into a buffer, and the places of its links behind one another.
@@ -194,7 +229,7 @@ pub(crate) fn wrap(pieces: &[Piece], width: usize, under: &Piece) -> Vec<Row> {
     }
     let mut rows = Vec::new();
     let mut row = RowBuilder::default();
-    let room = |rows: &Vec<Row>| {
+    let room = |rows: &Vec<(Row, Joint)>| {
         let indent = if rows.is_empty() { 0 } else { under.text.width() };
         width.saturating_sub(indent).max(2)
     };
@@ -220,9 +255,12 @@ pub(crate) fn wrap(pieces: &[Piece], width: usize, under: &Piece) -> Vec<Row> {
     if !row.pieces.is_empty() || rows.is_empty() {
         rows.push(row.finish());
     }
-    let indented = |(at, mut row): (usize, Row)| {
+    let mut joint = Joint::LineEnd;
+    let indented = |(at, (mut row, next)): (usize, (Row, Joint))| {
+        row.joint = std::mem::replace(&mut joint, next);
         if at > 0 && !under.text.is_empty() {
             row.pieces.insert(0, under.clone());
+            row.margin = under.text.width();
         }
         row
     };
@@ -255,13 +293,19 @@ impl RowBuilder {
         }
     }
 
-    fn finish(&mut self) -> Row {
+    /// The row, and what stands between it and the next one.
+    fn finish(&mut self) -> (Row, Joint) {
         let mut row = Row::of(std::mem::take(&mut self.pieces));
         self.width = 0;
+        let mut joint = Joint::Nothing;
         if let Some(last) = row.pieces.last_mut() {
-            last.text.truncate(last.text.trim_end_matches(' ').len());
+            let words = last.text.trim_end_matches(' ').len();
+            if words < last.text.len() {
+                joint = Joint::Blank;
+            }
+            last.text.truncate(words);
         }
-        row
+        (row, joint)
     }
 }
 

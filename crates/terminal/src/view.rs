@@ -20,6 +20,7 @@ use crate::panels::PanelView;
 use crate::picker::{Picker, PickerAction, PickerItem, PickerKind};
 use crate::question::QuestionScroll;
 use crate::row::{Piece, Row, wrap};
+use crate::selection::Selection;
 use crate::server_words::ServerWords;
 use crate::slash;
 use crate::theme::{ColourDepth, Rgb, Theme};
@@ -429,7 +430,10 @@ impl ScreenView for FullScreen {
         self.servers.note(&input);
         self.state.clock.note(&input, screen, Instant::now());
         match input {
-            ScreenInput::Key(key) => self.key(key, screen),
+            ScreenInput::Key(key) => {
+                self.end_selection();
+                self.key(key, screen)
+            }
             ScreenInput::Mouse(mouse) => self.mouse(mouse, screen),
             ScreenInput::Focused(focused) => {
                 self.focused = focused;
@@ -444,6 +448,7 @@ impl ScreenView for FullScreen {
                 Vec::new()
             }
             ScreenInput::OpenEditor(pause, None) => self.open_editor(pause, screen),
+            ScreenInput::FollowPlace(pause, cell) => self.follow_place(pause, cell, screen),
             ScreenInput::Ground(red, green, blue) => {
                 self.ground = Some((red, green, blue));
                 self.change_look();
@@ -660,6 +665,7 @@ impl ViewState {
             panels: PanelView::ByNews,
             search: String::new(),
             hint: None,
+            selection: Selection::default(),
             size: (80, 20),
         }
     }

@@ -112,7 +112,16 @@ pub(crate) fn read_keys(leader: &LeaderKey, inputs: &SyncSender<ScreenInput>) {
             Ok(Some(Event::Resize(columns, rows))) => Some(ScreenInput::Resized(columns, rows)),
             Ok(Some(Event::FocusGained)) => Some(ScreenInput::Focused(true)),
             Ok(Some(Event::FocusLost)) => Some(ScreenInput::Focused(false)),
-            Ok(Some(Event::Mouse(event))) => mouse(&event).map(ScreenInput::Mouse),
+            Ok(Some(Event::Mouse(event))) => match (event.kind, event.modifiers) {
+                (MouseEventKind::Down(MouseButton::Left), KeyModifiers::CONTROL) => {
+                    let at = (event.column, event.row);
+                    if !lend(|pause| ScreenInput::FollowPlace(pause, at), inputs) {
+                        return;
+                    }
+                    None
+                }
+                _ => mouse(&event).map(ScreenInput::Mouse),
+            },
             Err(_) => {
                 let _ = inputs.send(ScreenInput::HungUp);
                 return;
@@ -129,6 +138,11 @@ fn send_key(event: &KeyEvent, leader: &LeaderKey, inputs: &SyncSender<ScreenInpu
     let Some(input) = of_other_program(event, leader) else {
         return key(event, leader).is_none_or(|key| inputs.send(ScreenInput::Key(key)).is_ok());
     };
+    lend(input, inputs)
+}
+
+/// Lends the terminal to another program for this input. False if nobody receives it.
+fn lend(input: impl FnOnce(KeyPause) -> ScreenInput, inputs: &SyncSender<ScreenInput>) -> bool {
     let (reader, paused) = mpsc::channel();
     if inputs.send(input(KeyPause { reader })).is_err() {
         return false;
@@ -168,9 +182,15 @@ fn mouse(event: &MouseEvent) -> Option<MouseInput> {
         MouseEventKind::Down(MouseButton::Left) => {
             Some(MouseInput::Pressed(event.column, event.row))
         }
+        MouseEventKind::Drag(MouseButton::Left) => {
+            Some(MouseInput::Dragged(event.column, event.row))
+        }
+        MouseEventKind::Up(MouseButton::Left) => {
+            Some(MouseInput::Released(event.column, event.row))
+        }
         MouseEventKind::Down(MouseButton::Right | MouseButton::Middle)
-        | MouseEventKind::Up(_)
-        | MouseEventKind::Drag(_)
+        | MouseEventKind::Up(MouseButton::Right | MouseButton::Middle)
+        | MouseEventKind::Drag(MouseButton::Right | MouseButton::Middle)
         | MouseEventKind::Moved
         | MouseEventKind::ScrollLeft
         | MouseEventKind::ScrollRight => None,
