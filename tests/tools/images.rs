@@ -103,13 +103,13 @@ fn a_large_image_is_shrunk_and_each_format_is_read() {
     let formats = [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Gif, ImageFormat::WebP];
     for (format, number) in formats.into_iter().zip(1..) {
         let name = format!("{number}.{}", format.extensions_str()[0]);
-        write(&desk, &name, &picture(1800, 900, format));
+        write(&desk, &name, &picture(1800, 90, format));
         let server = Server::scripted(reads(Vendor::Anthropic, &name));
         let ran = run(desk.with_server(&server, &["-p", "Look."]));
         assert_eq!(ran.code, 0, "{}", ran.err);
         let shown = images(&server.requests()[1].body);
-        assert_eq!(shown.iter().map(|it| size(it)).collect::<Vec<_>>(), [(1568, 784)], "{name}");
-        let text = format!("[image {name} 1800x900, shrunk to 1568x784]");
+        assert_eq!(shown.iter().map(|it| size(it)).collect::<Vec<_>>(), [(1568, 78)], "{name}");
+        let text = format!("[image {name} 1800x90, shrunk to 1568x78]");
         assert!(server.requests()[1].raw.contains(&text), "{name}");
     }
 }

@@ -130,7 +130,8 @@ fn answer_rows(screen: &Screen, columns: usize) -> Vec<LiveRow> {
         // Another terminal has to answer.
         return answers_in_line(screen).map(|text| row(&text, Paint::Bold)).into_iter().collect();
     };
-    let mut rows = Vec::new();
+    let mut rows: Vec<LiveRow> =
+        list.head.iter().map(|head| row(&on_screen(head), Paint::Dim)).collect();
     if let Some((at, count)) = screen.question_place().filter(|(_, count)| *count > 1) {
         rows.push(row(&format!("question {at} of {count}; Tab goes to the next"), Paint::Dim));
     }

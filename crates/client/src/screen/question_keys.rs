@@ -9,11 +9,18 @@ use super::answering::Answered;
 use super::editor::Editor;
 use super::key_press::{Direction, KeyPress};
 use super::{Focus, QuestionShown, RulePlace, Screen, ScreenEffect};
+use crate::call_gist::call_title;
+use crate::lines::one_line;
+use crate::screen_items::{CallBlock, CallPlace};
 use protocol::client::FromClient;
 use protocol::judgement::{PersonAnswer, Question};
 
 /// Hint where a question of the model has neither a marked option nor words.
 const NO_ANSWER: &str = "mark an option or type your answer, then Enter";
+
+/// How many calls that wait behind a question are named, and most columns of a name.
+const NAMED: usize = 3;
+const TITLE: usize = 40;
 
 /// Where the note of an answer stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +57,8 @@ impl Screen {
     /// The list below the question that the keys reach. None where there is none, or this terminal only reads.
     #[must_use]
     pub fn answer_rows(&self) -> Option<AnswerRows> {
-        self.answers().map(|answers| answers.rows(self.focus))
+        let rows = self.answers()?.rows(self.focus);
+        Some(AnswerRows { head: rows.head.or_else(|| waits_behind(self)), ..rows })
     }
 
     fn say_answers(&mut self) -> Vec<ScreenEffect> {
@@ -140,12 +148,11 @@ impl Screen {
             None => Some(String::new()),
         };
         let Some(note) = note else { return self.say_hint(LONG_NOTE) };
-        match (choice, choice.answer(&note)) {
-            (Choice::Pick(..) | Choice::Finish, _) => {
-                return answer_model(self, choice, question, (note, from));
-            }
-            (_, Some(answer)) => return self.answer_with(answer, note),
-            (_, None) => {}
+        if let Choice::Pick(..) | Choice::Finish = choice {
+            return answer_model(self, choice, question, (note, from));
+        }
+        if let Some(answer) = choice.answer(&note) {
+            return self.answer_with(answer, note);
         }
         self.focus = self.list.open_entry(choice, question);
         Vec::new()
@@ -266,4 +273,27 @@ fn answer_model(
 /// How many questions of the model are answered before the one that the keys reach.
 pub(crate) fn answered_before(screen: &Screen) -> usize {
     screen.question().map_or(0, |question| screen.list.answering(question).step())
+}
+
+/// The calls of the same answer that begin once the call of the question has ended. Some are asked about then.
+fn waits_behind(screen: &Screen) -> Option<String> {
+    let asked = &screen.question()?.call;
+    let waits = |call: &&CallBlock| {
+        call.call.id.session == asked.session
+            && call.call.id.number > asked.number
+            && call.call.origin.is_model()
+            && call.place == CallPlace::Foreground
+            && call.basis.is_none()
+            && !screen.items.questions().iter().any(|other| other.call == call.call.id)
+    };
+    let titles = screen.items.open().iter().filter(waits).map(|block| call_title(&block.call));
+    let titles: Vec<String> = titles.collect();
+    let named = titles.iter().take(NAMED).map(|title| one_line(title, TITLE));
+    let named = named.collect::<Vec<_>>().join(" · ");
+    match titles.len() {
+        0 => None,
+        count if count > NAMED => Some(format!("behind it wait {count} calls: {named} · …")),
+        1 => Some(format!("behind it waits 1 call: {named}")),
+        count => Some(format!("behind it wait {count} calls: {named}")),
+    }
 }

@@ -653,3 +653,33 @@ fn words_and_keys_without_enter_answer_nothing_and_change_nothing() {
 fn leaves(effects: &[ScreenEffect]) -> bool {
     effects.iter().all(|effect| matches!(effect, ScreenEffect::Leave(_)))
 }
+
+#[test]
+fn calls_that_wait_behind_the_question_are_named_above_its_answers() {
+    let mut screen = screen();
+    let proposed = |number, tool: &str, input: &str| {
+        let call = Call {
+            id: call_id(number),
+            origin: CallOrigin::model("u"),
+            tool: tool.to_owned(),
+            input: input.to_owned(),
+        };
+        event(1, ClientEvent::Proposed { call })
+    };
+    screen.update(proposed(1, "bash", r#"{"command":"sleep 8"}"#));
+    screen.update(event(1, question(1, &[])));
+    screen.question_painted(QuestionShown::Whole);
+    let head = |screen: &Screen| screen.answer_rows().unwrap().head;
+    assert_eq!(head(&screen), None);
+    screen.update(proposed(2, "edit", r#"{"path":"README.md"}"#));
+    assert_eq!(head(&screen).as_deref(), Some("behind it waits 1 call: edit README.md"));
+    screen.update(proposed(3, "bash", r#"{"command":"make"}"#));
+    let wanted = "behind it wait 2 calls: edit README.md · make";
+    assert_eq!(head(&screen).as_deref(), Some(wanted));
+    screen.update(event(
+        1,
+        ClientEvent::Decided { call: call_id(1), allowed: true, basis: String::new() },
+    ));
+    screen.update(event(1, question(2, &[])));
+    assert_eq!(head(&screen).as_deref(), Some("behind it waits 1 call: make"));
+}
