@@ -151,6 +151,7 @@ impl ToolResult {
             Some(note) if self.is_own_error() => {
                 self.text.push_str(&format!("\n{note}"));
             }
+            Some(note) if self.text.is_empty() => note.clone_into(&mut self.text),
             Some(note) => self.text.insert_str(0, &format!("{note}\n")),
             None => {}
         }

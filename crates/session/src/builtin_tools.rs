@@ -133,9 +133,9 @@ impl BuiltinTools {
     pub(crate) fn answer(&self, call: &Call, setup: &SessionSetup) -> Option<ToolResult> {
         let found = match tool(&call.tool)? {
             BuiltinTool::Plan => return Some(plan::approved()),
-            // The broker puts the answers in front of it.
+            // Its text are the answers, which come with the broker's verdict.
             BuiltinTool::Ask => Ok(ChecklistView {
-                text: "Go on with that.".to_owned(),
+                text: String::new(),
                 summary: "answered".to_owned(),
             }),
             BuiltinTool::Search => self.search(&object(call)),
