@@ -85,7 +85,8 @@ fn the_model_gets_what_was_chosen_and_written_once_for_each_question() {
             Said::Chosen(vec![chosen(&["SQLite"], "in memory"), chosen(&["lint", "test"], "")]);
         answer(&wire, &question, good.clone());
         wire.turn_ends();
-        let want = "The user answers:\n- Which store?\n  SQLite; in memory\n- Which checks?\n  lint; test";
+        let want =
+            "The user answers:\n- Which store?\n  SQLite; in memory\n- Which checks?\n  lint; test";
         assert_eq!(said(&server).trim_matches('"'), want, "{}", mode.name());
         answer(&wire, &question, good);
         assert!(rejected(&mut wire).contains("answered first"));

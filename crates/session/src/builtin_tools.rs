@@ -134,10 +134,9 @@ impl BuiltinTools {
         let found = match tool(&call.tool)? {
             BuiltinTool::Plan => return Some(plan::approved()),
             // Its text are the answers, which come with the broker's verdict.
-            BuiltinTool::Ask => Ok(ChecklistView {
-                text: String::new(),
-                summary: "answered".to_owned(),
-            }),
+            BuiltinTool::Ask => {
+                Ok(ChecklistView { text: String::new(), summary: "answered".to_owned() })
+            }
             BuiltinTool::Search => self.search(&object(call)),
             BuiltinTool::Tools => {
                 let input = object(call);

@@ -204,7 +204,7 @@ fn paint_conversation(frame: &mut Frame, state: &mut ViewState, screen: &Screen,
         let found = if found_row == Some(at) { look.found_here } else { look.found() };
         let row = row.clone().marked(searched, found);
         row.draw(&mut frame.buffer, (margin, y), width, &mut frame.links);
-        placed.push(PlacedRow { at: (margin, y), row });
+        placed.push(PlacedRow { at: (margin, y), width, row });
     }
     state.conversation.placed(places);
     state.selection.placed(placed);
@@ -324,5 +324,5 @@ fn paint_pager(frame: &mut Frame, pager: &Pager, area: Rect, look: &Theme) -> Ve
         let status = Row::new(&pager.status(), look.dim).cut(columns);
         frame.rows(&[status], (0, area.height - 1), area.width);
     }
-    (1..).zip(rows).map(|(y, row)| PlacedRow { at: (0, y), row }).collect()
+    (1..).zip(rows).map(|(y, row)| PlacedRow { at: (0, y), width: area.width, row }).collect()
 }

@@ -8,7 +8,16 @@ use std::ops::Range;
 pub(crate) struct PlacedRow {
     /// Its first column, and its row in the terminal.
     pub(crate) at: (u16, u16),
+    /// The columns of its place.
+    pub(crate) width: u16,
     pub(crate) row: Row,
+}
+
+impl PlacedRow {
+    /// True for a cell of its place, or of the margin before it.
+    fn has(&self, (x, y): Cell) -> bool {
+        self.at.1 == y && x < self.at.0.saturating_add(self.width)
+    }
 }
 
 /// A cell of the terminal: its column and its row.
@@ -58,7 +67,7 @@ impl Selection {
 
     /// The button goes down; what was selected is not any more.
     pub(crate) fn press(&mut self, cell: Cell) {
-        let is_text = self.rows.iter().any(|placed| placed.at.1 == cell.1);
+        let is_text = self.rows.iter().any(|placed| placed.has(cell));
         self.drag = is_text.then_some(Drag { from: cell, to: cell });
     }
 
@@ -99,7 +108,7 @@ impl Selection {
 
     /// The word of the text at this cell, as far as it has no blank.
     pub(crate) fn word_at(&self, cell: Cell) -> Option<String> {
-        let placed = self.rows.iter().find(|placed| placed.at.1 == cell.1)?;
+        let placed = self.rows.iter().find(|placed| placed.has(cell))?;
         let column = usize::from(cell.0.checked_sub(placed.at.0)?);
         let (before, _) = placed.row.part(0..column + 1);
         let (behind, _) = placed.row.part(column + 1..usize::MAX);
@@ -120,7 +129,9 @@ impl Selection {
             false => (to, from),
         };
         let inside = |placed: &&PlacedRow| (first..=last).contains(&placed.at.1);
-        for (number, PlacedRow { at: (x, y), row }) in self.rows.iter().filter(inside).enumerate() {
+        for (number, PlacedRow { at: (x, y), width: _, row }) in
+            self.rows.iter().filter(inside).enumerate()
+        {
             let column = |cell: u16| usize::from(cell.saturating_sub(*x));
             let start = if *y == first { column(first_x) } else { 0 };
             let end = if *y == last && last_x < *x {
@@ -158,7 +169,7 @@ mod tests {
     use ratatui_core::style::Style;
 
     fn placed(rows: Vec<Row>) -> Vec<PlacedRow> {
-        (3..).zip(rows).map(|(y, row)| PlacedRow { at: (2, y), row }).collect()
+        (3..).zip(rows).map(|(y, row)| PlacedRow { at: (2, y), width: 80, row }).collect()
     }
 
     fn wrapped(text: &str, width: usize) -> Vec<PlacedRow> {
@@ -184,7 +195,7 @@ mod tests {
         let rows = || wrapped("one two three\nfour", 8);
         // "▌ one two" and "▌   three" and "▌ four", from column 2 on.
         let all = MouseRelease::Selected("one two three\nfour".to_owned());
-        for (from, to) in [((0, 3), (99, 5)), ((99, 5), (0, 3))] {
+        for (from, to) in [((0, 3), (70, 5)), ((70, 5), (0, 3))] {
             let (selection, released) = dragged(rows(), from, to);
             assert_eq!(released, all);
             assert_eq!(selection.marked(), [(3, 4..11), (4, 6..11), (5, 4..8)]);
@@ -200,6 +211,8 @@ mod tests {
         let (selection, released) = dragged(wrapped("one", 8), (4, 3), (4, 3));
         assert_eq!((released, selection.is_shown()), (MouseRelease::Click, false));
         let (selection, released) = dragged(wrapped("one", 8), (4, 0), (9, 3));
+        assert_eq!((released, selection.is_shown()), (MouseRelease::Nothing, false));
+        let (selection, released) = dragged(wrapped("one", 8), (90, 3), (4, 3));
         assert_eq!((released, selection.is_shown()), (MouseRelease::Nothing, false));
     }
 
