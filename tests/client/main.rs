@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod ask_user;
+mod asked_ahead;
 mod attach;
 mod cli;
 mod clipboard;

@@ -22,6 +22,7 @@ impl MessageProgress for FromSession {
             | Self::Ask(_)
             | Self::StatPinned { .. }
             | Self::Run { .. }
+            | Self::Ahead { .. }
             | Self::Answered { .. }
             | Self::CancelAsk
             | Self::NotCompacted { .. }
@@ -54,6 +55,7 @@ impl MessageProgress for FromBroker {
         match self {
             Self::Log(_) => WorkerProgress::NoProgress,
             Self::Ready { .. }
+            | Self::Ahead { .. }
             | Self::Verdict { .. }
             | Self::Replied { .. }
             | Self::Rejected { .. }

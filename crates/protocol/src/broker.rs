@@ -1,7 +1,7 @@
 //! The wire to `agentd-broker`: calls to judge out, verdicts back.
 //!
 //! Phases: `Rules` for a session before its first `Judge`. A case whose verdict is `Ask` stays open
-//! until `Answer` or `Forget`.
+//! until `Answer` or `Forget`. `JudgeAhead` may go before `Judge`, for a call that waits for its turn.
 
 use crate::confinement::Tier;
 use crate::ids::{CallId, SessionId};
@@ -61,6 +61,10 @@ pub enum ToBroker {
     Ping(u64),
     /// The session has ended; its rules and questions with it.
     EndSession(SessionId),
+    /// This call waits for its turn. If a person would be asked about it, they are asked now, and an `Ahead` with the
+    /// question is the answer; else there is none. What the person says is kept until `Judge`, and counts there if the
+    /// same would be asked; a no counts in any case.
+    JudgeAhead(Box<JudgedCall>),
 }
 
 /// From the worker.
@@ -101,4 +105,12 @@ pub enum FromBroker {
     Pong(u64),
     /// For the log.
     Log(LogLine),
+    /// About a call that waits for its turn: the question, or what a person or a rule said before the turn. It lets
+    /// nothing run: the answer to `Judge` does.
+    Ahead {
+        /// Which.
+        call: CallId,
+        /// The verdict as it is now.
+        verdict: Verdict,
+    },
 }

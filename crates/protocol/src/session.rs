@@ -338,4 +338,10 @@ pub enum FromSession {
     Pong(u64),
     /// For the log.
     Log(LogLine),
+    /// This call waits behind others of its answer, and no hook decides about it. A person may be asked about it now;
+    /// `Run` follows at its turn.
+    Ahead {
+        /// The call, as it will run.
+        call: Call,
+    },
 }

@@ -14,12 +14,20 @@ enum BatchStage {
     Ended,
 }
 
+/// Whether a person may have been asked about a call that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Announced {
+    NotYet,
+    Once,
+}
+
 /// A call that may run, in its place.
 #[derive(Debug)]
 struct BatchCall {
     call: Call,
     kind: ToolKind,
     stage: BatchStage,
+    announced: Announced,
 }
 
 impl BatchCall {
@@ -37,7 +45,8 @@ pub(crate) struct Batch {
 impl Batch {
     /// Adds a call behind the others.
     pub fn push(&mut self, call: Call, kind: ToolKind) {
-        self.slots.push(BatchCall { call, kind, stage: BatchStage::Waiting });
+        let (stage, announced) = (BatchStage::Waiting, Announced::NotYet);
+        self.slots.push(BatchCall { call, kind, stage, announced });
     }
 
     /// The calls to start now, at most `parallel` running at once. Sub-agents, which wait for a model most
@@ -96,8 +105,27 @@ impl Batch {
         for slot in self.slots.iter_mut().filter(|slot| held.contains(&slot.call.id)) {
             slot.stage = BatchStage::Waiting;
         }
-        let (kind, stage) = (ToolKind::Mutation, BatchStage::Waiting);
-        self.slots.splice(at..at, first.into_iter().map(|call| BatchCall { call, kind, stage }));
+        let (kind, stage, announced) = (ToolKind::Mutation, BatchStage::Waiting, Announced::NotYet);
+        let slot = |call| BatchCall { call, kind, stage, announced };
+        self.slots.splice(at..at, first.into_iter().map(slot));
+    }
+
+    /// The changes that wait behind calls that run, each once.
+    pub fn announce(&mut self) -> Vec<Call> {
+        if !self.slots.iter().any(|slot| slot.stage == BatchStage::Running) {
+            return Vec::new();
+        }
+        let waits = |slot: &&mut BatchCall| {
+            slot.stage == BatchStage::Waiting
+                && slot.kind == ToolKind::Mutation
+                && slot.announced == Announced::NotYet
+        };
+        let mut announced = Vec::new();
+        for slot in self.slots.iter_mut().filter(waits) {
+            slot.announced = Announced::Once;
+            announced.push(slot.call.clone());
+        }
+        announced
     }
 
     /// Removes the calls that have not begun, and returns them.
@@ -191,5 +219,15 @@ mod tests {
         assert!(!batch.is_over());
         assert_eq!(batch.ended(&id(1)).map(|call| call.id), Some(id(1)));
         assert!(batch.is_over());
+    }
+
+    #[test]
+    fn changes_behind_what_runs_are_announced_once() {
+        let numbers = |calls: &[Call]| calls.iter().map(|call| call.id.number).collect::<Vec<_>>();
+        let mut batch = batch("qmqm");
+        assert_eq!(numbers(&batch.announce()), Vec::<u32>::new(), "nothing runs");
+        batch.start(2, 2);
+        assert_eq!(numbers(&batch.announce()), [2, 4]);
+        assert_eq!(numbers(&batch.announce()), Vec::<u32>::new());
     }
 }

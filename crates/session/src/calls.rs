@@ -118,6 +118,20 @@ impl Session {
         }
     }
 
+    /// Lets people be asked about calls that wait for their turn. A hook may change a call or decide about it, so that
+    /// one with hooks is asked about at its turn.
+    fn announce(&mut self, out: &mut Outputs) {
+        let SessionPhase::Calling { batch, stopping: false } = &mut self.phase else { return };
+        for call in batch.announce() {
+            let own = crate::builtin_tools::is_own(&call.tool) || !call.origin.is_model();
+            let step = self.hooks.before_call(&call, &self.setup, self.reader);
+            let passes = matches!(&step, HookStep::Open(Passed { input, asked: None, .. }) if *input == call.input);
+            if passes && !own {
+                out.words.push(FromSession::Ahead { call });
+            }
+        }
+    }
+
     /// Names a call that no model requested.
     pub(super) fn name_own(
         &mut self,
@@ -210,7 +224,8 @@ impl Session {
         let SessionPhase::Calling { batch, stopping } = &mut self.phase else { return };
         if !batch.is_over() {
             let started = batch.start(self.setup.parallel, self.setup.max_session.tasks);
-            return self.start_guarded(started, out);
+            self.start_guarded(started, out);
+            return self.announce(out);
         }
         let counts = |call: &Call| {
             !crate::builtin_tools::is_own(&call.tool) && call.tool != HookEvent::PreToolUse.tool()

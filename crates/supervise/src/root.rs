@@ -232,6 +232,12 @@ impl RootState {
                 }
                 None => tracing::warn!(%call, "a verdict for a session that is not open"),
             },
+            FromBroker::Ahead { call, verdict } => {
+                if let Some(session) = self.sessions.get(&call.session) {
+                    let ahead = BrokerToSession::Ahead(call, Box::new(verdict));
+                    let _ = session.send_message(ahead.into());
+                }
+            }
             FromBroker::Replied { call, reply, by, note } => {
                 if let Some(session) = self.sessions.get(&call.session) {
                     let replied = Box::new(RepliedQuestion { call, reply, by, note });

@@ -32,6 +32,8 @@ pub(crate) enum RouteStep {
     ToProvider(ToProvider),
     /// The call, its place, its executor, and remarks on it.
     StartCall(Call, TurnRound, Executor, CallRemarks),
+    /// The call waits for its turn; a person may be asked about it.
+    AskAhead(Call),
     /// Answered with the files' stamps.
     StatPinned {
         check: u32,
@@ -317,6 +319,7 @@ impl Router {
                 self.context.on_run(&call);
                 vec![RouteStep::StartCall(call, self.place, Executor::Runner, remarks)]
             }
+            FromSession::Ahead { call } => vec![RouteStep::AskAhead(call)],
             FromSession::Answered { call, result, asked } => {
                 let remarks = CallRemarks { note: None, asked };
                 let by = Executor::Conversation(result);

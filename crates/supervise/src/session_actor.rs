@@ -46,6 +46,7 @@
 
 mod answers;
 mod args;
+mod asked_ahead;
 mod backlog;
 mod cages;
 mod call_facts;
@@ -445,6 +446,7 @@ impl SessionActorState {
                     if ended {
                         let steps = end_turn_model(&mut self.spec);
                         self.carry_out_settings(steps);
+                        asked_ahead::close(self);
                         self.events.own_task.answer().await;
                         self.events.show_failed_workers();
                         self.notify_if_idle_later();
@@ -478,6 +480,7 @@ impl SessionActorState {
                 RouteStep::StartCall(call, place, answerer, note) => {
                     self.start_call(call, place, answerer, note).await;
                 }
+                RouteStep::AskAhead(call) => asked_ahead::ask(self, call).await,
                 RouteStep::StatPinned { check, files } => {
                     let project = self.spec.confinement().project.to_path();
                     let conversation = self.workers.conversation.process().clone();

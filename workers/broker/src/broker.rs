@@ -10,7 +10,7 @@ use approval::SessionRules;
 use protocol::broker::{FromBroker, ToBroker};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
-    Ask, Basis, JudgedCall, PersonAnswer, REFUSED_BY_PERSON, RuleSet, Verdict,
+    Ask, Basis, JudgedCall, PersonAnswer, Question, REFUSED_BY_PERSON, RuleSet, Verdict,
 };
 use protocol::log::{LogLevel, LogLine};
 use protocol::mcp::{ServerQuestion, ServerReply};
@@ -30,6 +30,8 @@ pub struct Broker {
     open: BTreeMap<CallId, OpenQuestion>,
     /// Cases of sessions whose rules have not come.
     waiting: BTreeMap<CallId, JudgedCall>,
+    /// What people said about calls that wait for their turn.
+    kept: BTreeMap<CallId, KeptVerdict>,
     settled: VecDeque<(CallId, String)>,
     of_servers: ServerQuestions,
 }
@@ -49,7 +51,36 @@ struct OpenQuestion {
     case: JudgedCall,
     digest: String,
     ask: Ask,
+    turn: Turn,
 }
+
+/// Whether the turn of a call has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// Others of its answer run.
+    Waits,
+    Came,
+}
+
+impl Turn {
+    /// The word about a verdict on a call.
+    fn tells(self, call: CallId, verdict: Verdict) -> FromBroker {
+        match self {
+            Self::Waits => FromBroker::Ahead { call, verdict },
+            Self::Came => FromBroker::Verdict { call, verdict },
+        }
+    }
+}
+
+/// A person's verdict on a call that waits, bound to what they were asked.
+#[derive(Debug)]
+struct KeptVerdict {
+    digest: String,
+    verdict: Verdict,
+}
+
+/// Behind the reason of a question that is put again.
+const ASKED_AGAIN: &str = "you answered before, and what it may do has changed since";
 
 impl Broker {
     /// Takes a word and answers it.
@@ -57,6 +88,7 @@ impl Broker {
         match message {
             ToBroker::Rules { session, rules } => self.set_rules(session, &rules),
             ToBroker::Judge(case) => self.submit(*case).into_iter().collect(),
+            ToBroker::JudgeAhead(case) => self.judge_ahead(*case).into_iter().collect(),
             ToBroker::Answer { call, digest, answer, by } => {
                 vec![self.answer(call, &digest, answer, by)]
             }
@@ -65,6 +97,7 @@ impl Broker {
             }
             ToBroker::Forget(call) => {
                 self.waiting.remove(&call);
+                self.kept.remove(&call);
                 let of_server = self.of_servers.forget(&call);
                 if self.open.remove(&call).is_some() || of_server {
                     self.settle(call, "it was withdrawn".into());
@@ -77,6 +110,7 @@ impl Broker {
                 self.of_servers.end_session(&session);
                 self.waiting.retain(|call, _| call.session != session);
                 self.open.retain(|call, _| call.session != session);
+                self.kept.retain(|call, _| call.session != session);
                 self.settled.retain(|(call, _)| call.session != session);
                 Vec::new()
             }
@@ -106,18 +140,19 @@ impl Broker {
         let open: Vec<CallId> =
             self.open.keys().filter(|call| call.session == session).cloned().collect();
         for call in open {
-            let Some(OpenQuestion { case, ask, .. }) = self.open.get(&call) else { continue };
+            let Some(OpenQuestion { case, ask, turn, .. }) = self.open.get(&call) else { continue };
             let verdict = self.verdict(case);
             let is_settled = match verdict {
                 Verdict::Deny(..) => true,
-                // The change of the mode is a person's yes.
-                Verdict::Allow(_) => matches!(ask, Ask::Plan { .. }),
+                // The change of the mode is a person's yes. One that waits is judged again at its turn.
+                Verdict::Allow(_) => matches!(ask, Ask::Plan { .. }) || *turn == Turn::Waits,
                 Verdict::Ask(_) => false,
             };
             if is_settled {
+                let turn = *turn;
                 self.open.remove(&call);
                 self.settle(call.clone(), "new rules settled it".into());
-                out.push(FromBroker::Verdict { call, verdict });
+                out.push(turn.tells(call, verdict));
             }
         }
         let (ready, waiting) = std::mem::take(&mut self.waiting)
@@ -171,25 +206,70 @@ impl Broker {
         None
     }
 
+    /// Asks a person about a call that waits for its turn, if its verdict would be to ask.
+    fn judge_ahead(&mut self, case: JudgedCall) -> Option<FromBroker> {
+        let call = case.call.id.clone();
+        let known = self.sessions.contains_key(&call.session);
+        if !known || self.kept.contains_key(&call) || self.kept.len() >= OPEN_CAP {
+            return None;
+        }
+        let Verdict::Ask(question) = self.verdict(&case) else { return None };
+        self.put(case, question, Turn::Waits)
+            .ok()
+            .map(|verdict| FromBroker::Ahead { call, verdict })
+    }
+
     fn judge(&mut self, case: JudgedCall) -> FromBroker {
         let call = case.call.id.clone();
-        let verdict = match self.verdict(&case) {
-            Verdict::Ask(question) => match self.open.get(&call) {
-                // Put again, as after a restart of the supervisor: the same question.
-                Some(open) if open.digest == question.digest => Verdict::Ask(question),
-                Some(_) => {
-                    unjudgeable("another call with the same number is waiting for an answer")
+        let kept = self.kept.remove(&call);
+        let verdict = match (self.verdict(&case), kept) {
+            (Verdict::Ask(question), Some(kept)) if kept.digest == question.digest => kept.verdict,
+            // A no holds, whatever rules say since.
+            (Verdict::Allow(_), Some(KeptVerdict { verdict: no @ Verdict::Deny(..), .. })) => no,
+            (Verdict::Ask(question), kept) => {
+                let reason = match kept {
+                    Some(_) => format!("{}; {ASKED_AGAIN}", question.reason),
+                    None => question.reason.clone(),
+                };
+                let question = Question { reason, ..question };
+                self.put(case, question, Turn::Came).unwrap_or_else(unjudgeable)
+            }
+            (verdict @ (Verdict::Allow(_) | Verdict::Deny(..)), _) => {
+                if self.open.remove(&call).is_some() {
+                    self.settle(call.clone(), "its turn came, and rules settled it".into());
                 }
-                None if self.open.len() >= OPEN_CAP => unjudgeable("too many questions are open"),
-                None => {
-                    let (digest, ask) = (question.digest.clone(), question.ask.clone());
-                    self.open.insert(call.clone(), OpenQuestion { case, digest, ask });
-                    Verdict::Ask(question)
-                }
-            },
-            verdict @ (Verdict::Allow(_) | Verdict::Deny(..)) => verdict,
+                verdict
+            }
         };
         FromBroker::Verdict { call, verdict }
+    }
+
+    /// Opens a question, or puts it again.
+    ///
+    /// # Errors
+    /// It is not put, and why.
+    fn put(
+        &mut self,
+        case: JudgedCall,
+        question: Question,
+        turn: Turn,
+    ) -> Result<Verdict, &'static str> {
+        let (call, count) = (case.call.id.clone(), self.open.len());
+        match self.open.get_mut(&call) {
+            // As after a restart of the supervisor, or since its turn has come: the same question.
+            Some(open) if open.digest == question.digest => {
+                open.turn = turn;
+                return Ok(Verdict::Ask(question));
+            }
+            // What it may do has changed since it was asked ahead.
+            Some(open) if open.turn == Turn::Waits => {}
+            Some(_) => return Err("another call with the same number is waiting for an answer"),
+            None if count >= OPEN_CAP => return Err("too many questions are open"),
+            None => {}
+        }
+        let (digest, ask) = (question.digest.clone(), question.ask.clone());
+        self.open.insert(call, OpenQuestion { case, digest, ask, turn });
+        Ok(Verdict::Ask(question))
     }
 
     fn verdict(&self, case: &JudgedCall) -> Verdict {
@@ -264,6 +344,7 @@ impl Broker {
         let Some(open) = self.open.remove(&call) else {
             return FromBroker::Rejected { call, reason: "it is not open".to_owned() };
         };
+        let stops = answer == PersonAnswer::Stop;
         self.settle(call.clone(), format!("{by} answered first"));
         let verdict = match answer {
             PersonAnswer::Once
@@ -289,7 +370,11 @@ impl Broker {
                 Verdict::Deny(Basis::Person(by), denial_for_model(&open.ask, reason.trim()))
             }
         };
-        FromBroker::Verdict { call, verdict }
+        if open.turn == Turn::Waits && !stops {
+            let kept = KeptVerdict { digest: open.digest, verdict: verdict.clone() };
+            self.kept.insert(call.clone(), kept);
+        }
+        open.turn.tells(call, verdict)
     }
 
     fn settle(&mut self, call: CallId, why: String) {

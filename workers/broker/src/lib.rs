@@ -80,7 +80,7 @@ fn enter_cage() -> Result<Enforced, CageError> {
 /// Logs a verdict.
 fn note(out: &FromBroker) {
     match out {
-        FromBroker::Verdict { call, verdict } => {
+        FromBroker::Verdict { call, verdict } | FromBroker::Ahead { call, verdict } => {
             let verdict = match verdict {
                 Verdict::Allow(_) => "allow",
                 Verdict::Ask(_) => "ask",

@@ -440,3 +440,131 @@ fn an_answer_that_holds_longer_counts_as_a_rule_once_it_comes_back_as_one() {
     let said = broker.step(judge(elsewhere));
     assert!(said.is_empty(), "another session has rules of its own: {said:?}");
 }
+
+/// The verdict of a word that lets nothing run.
+fn said_ahead(said: &[FromBroker]) -> &Verdict {
+    match said {
+        [FromBroker::Ahead { verdict, .. }] => verdict,
+        other => panic!("not one word ahead: {other:?}"),
+    }
+}
+
+fn ahead(number: u32, command: &str) -> ToBroker {
+    ToBroker::JudgeAhead(Box::new(case(number, command)))
+}
+
+/// Puts a case that waits for its turn; the digest of its question.
+fn ask_ahead(broker: &mut Broker, number: u32, command: &str) -> String {
+    match said_ahead(&broker.step(ahead(number, command))) {
+        Verdict::Ask(question) => question.digest.clone(),
+        other @ (Verdict::Allow(_) | Verdict::Deny(..)) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_answer_before_the_turn_counts_at_the_turn_for_the_same_question_alone() {
+    for (given, at_turn) in [
+        (PersonAnswer::Once, Verdict::Allow(Basis::Person("tty1".into()))),
+        (
+            PersonAnswer::Once.noted("soon"),
+            Verdict::Allow(Basis::NotedByPerson { by: "tty1".into(), note: "soon".into() }),
+        ),
+    ] {
+        let mut broker = ready();
+        let digest = ask_ahead(&mut broker, 2, "make");
+        assert_eq!(said_ahead(&broker.step(answer(2, &digest, given, "tty1"))), &at_turn);
+        // Put again, as by a conversation that died: it is answered.
+        assert_eq!(broker.step(ahead(2, "make")), []);
+        assert_eq!(verdict(&broker.step(judge(case(2, "make")))), &at_turn);
+        // It counts once.
+        ask(&mut broker, 2, "make");
+    }
+    let mut broker = ready();
+    let digest = ask_ahead(&mut broker, 2, "make");
+    broker.step(answer(2, &digest, PersonAnswer::Once, "tty1"));
+    let wider = JudgedCall { confinement: "network: on".into(), ..case(2, "make") };
+    match verdict(&broker.step(judge(wider))) {
+        Verdict::Ask(question) => {
+            assert_ne!(question.digest, digest);
+            assert!(question.reason.contains("you answered before"), "{}", question.reason);
+        }
+        other @ (Verdict::Allow(_) | Verdict::Deny(..)) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_no_person_would_be_asked_about_is_left_to_its_turn() {
+    let mut broker = ready();
+    broker.step(rules(&["bash:make"]));
+    assert_eq!(broker.step(ahead(2, "make")), []);
+    // Without rules, as after a restart, nothing is asked and nothing kept.
+    assert_eq!(Broker::default().step(ahead(2, "make")), []);
+    // A rule that comes while the question is open settles it.
+    let mut broker = ready();
+    let digest = ask_ahead(&mut broker, 2, "make");
+    let settled = broker.step(rules(&["bash:make"]));
+    assert!(matches!(said_ahead(&settled), Verdict::Deny(Basis::Rule(_), _)), "{settled:?}");
+    let late = broker.step(answer(2, &digest, PersonAnswer::Once, "tty1"));
+    assert!(rejection(&late).contains("not open"), "{late:?}");
+}
+
+#[test]
+fn a_question_whose_turn_comes_stays_open_and_a_changed_one_takes_its_place() {
+    let mut broker = ready();
+    let digest = ask_ahead(&mut broker, 2, "make");
+    assert_eq!(ask(&mut broker, 2, "make"), digest);
+    let said = broker.step(answer(2, &digest, PersonAnswer::Once, "tty1"));
+    assert_eq!(verdict(&said), &Verdict::Allow(Basis::Person("tty1".into())));
+    // It was no answer ahead, so nothing is kept.
+    ask(&mut broker, 2, "make");
+    let before = ask_ahead(&mut broker, 3, "make");
+    let wider = JudgedCall { confinement: "network: on".into(), ..case(3, "make") };
+    assert!(matches!(verdict(&broker.step(judge(wider))), Verdict::Ask(_)));
+    let said = broker.step(answer(3, &before, PersonAnswer::Once, "tty1"));
+    assert!(rejection(&said).contains("no longer about the call that you saw"), "{said:?}");
+}
+
+#[test]
+fn what_was_kept_ends_with_its_call_its_session_and_a_stop() {
+    let mut broker = ready();
+    let forget = |broker: &mut Broker| assert_eq!(broker.step(ToBroker::Forget(id(2))), []);
+    let digest = ask_ahead(&mut broker, 2, "make");
+    broker.step(answer(2, &digest, PersonAnswer::Once, "tty1"));
+    forget(&mut broker);
+    ask(&mut broker, 2, "make");
+    forget(&mut broker);
+    let digest = ask_ahead(&mut broker, 2, "make");
+    let stopped = broker.step(answer(2, &digest, PersonAnswer::Stop, "tty1"));
+    assert!(matches!(said_ahead(&stopped), Verdict::Deny(..)));
+    ask(&mut broker, 2, "make");
+    forget(&mut broker);
+    let digest = ask_ahead(&mut broker, 2, "make");
+    broker.step(answer(2, &digest, PersonAnswer::Once, "tty1"));
+    broker.step(ToBroker::EndSession(session()));
+    broker.step(rules(&[]));
+    ask(&mut broker, 2, "make");
+}
+
+#[test]
+fn a_no_before_the_turn_holds_whatever_rules_allow_since() {
+    let mut broker = ready();
+    let first = ask(&mut broker, 1, "touch one");
+    let second = ask_ahead(&mut broker, 2, "touch two");
+    broker.step(answer(2, &second, PersonAnswer::Deny("not this".into()), "tty1"));
+    broker.step(answer(1, &first, PersonAnswer::Session("bash:touch *".into()), "tty1"));
+    let allow = Rule {
+        effect: RuleEffect::Allow,
+        text: "bash:touch *".into(),
+        file: String::new(),
+        line: 0,
+    };
+    let ToBroker::Rules { session, rules } = rules(&[]) else { panic!() };
+    let rules = RuleSet { rules: vec![allow], ..rules };
+    broker.step(ToBroker::Rules { session, rules });
+    // The control: without a no the rule lets it run.
+    assert!(matches!(verdict(&broker.step(judge(case(3, "touch three")))), Verdict::Allow(_)));
+    match verdict(&broker.step(judge(case(2, "touch two")))) {
+        Verdict::Deny(Basis::Person(_), text) => assert!(text.contains("not this"), "{text}"),
+        other @ (Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_)) => panic!("{other:?}"),
+    }
+}

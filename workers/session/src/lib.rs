@@ -105,6 +105,7 @@ fn note(said: &FromSession) {
         | FromSession::Context(_)
         | FromSession::Notice { .. }
         | FromSession::StatPinned { .. }
+        | FromSession::Ahead { .. }
         | FromSession::Pong(_)
         | FromSession::Log(_) => {}
     }

@@ -3,7 +3,7 @@
 
 use super::CallMachine;
 use crate::effect::CallEffect;
-use crate::facts::{CachePolicy, UndoBy};
+use crate::facts::{CachePolicy, Executor, NeedsProbe, UndoBy};
 use protocol::call::{Call, RunReport};
 use protocol::judgement::{Basis, JudgedCall, Verdict};
 use protocol::store::MayHaveChanged;
@@ -20,6 +20,16 @@ impl CallMachine {
         }
         let Call { tool, input, .. } = self.facts.call.clone();
         RunnerJob::Probe { tool, input }
+    }
+
+    /// The case of a command that waits for its turn. None for a call whose verdict depends on files, on the store or
+    /// on another call: it is judged at its turn.
+    #[must_use]
+    pub fn case_ahead(&self) -> Option<JudgedCall> {
+        let is_command = self.facts.undo == UndoBy::Snapshot
+            && self.facts.executor == Executor::Runner
+            && self.facts.needs_probe == NeedsProbe::No;
+        (is_command && self.unanswered_undo().is_none()).then(|| self.case())
     }
 
     pub(super) fn case(&self) -> JudgedCall {

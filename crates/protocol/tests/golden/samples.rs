@@ -287,6 +287,7 @@ goldens! {
         CancelCall => FromSession::CancelCall(call_id()),
         Pong => FromSession::Pong(7),
         Log => FromSession::Log(log()),
+        Ahead => FromSession::Ahead { call: call() },
     }
     provider::SourceSetup {
         Server => SourceSetup::Server(protocol::provider::ModelServer {
@@ -475,6 +476,7 @@ goldens! {
         Forget => ToBroker::Forget(call_id()),
         Ping => ToBroker::Ping(1),
         EndSession => ToBroker::EndSession(session_id()),
+        JudgeAhead => ToBroker::JudgeAhead(Box::new(case())),
     }
     broker::FromBroker {
         Ready => FromBroker::Ready { cage: protocol::confinement::Tier::B },
@@ -491,6 +493,10 @@ goldens! {
         },
         Pong => FromBroker::Pong(1),
         Log => FromBroker::Log(log()),
+        Ahead => FromBroker::Ahead {
+            call: call_id(),
+            verdict: protocol::judgement::Verdict::Allow(protocol::judgement::Basis::Query),
+        },
     }
     tool::RunnerJob {
         Probe => RunnerJob::Probe { tool: text("edit"), input: text("{}") },

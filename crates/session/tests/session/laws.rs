@@ -293,6 +293,11 @@ impl Watch {
                 prop_assert!(!self.running.contains(call), "{result:?}");
                 prop_assert!(self.answered.insert(call.clone()), "one result each");
             }
+            FromSession::Ahead { call } => {
+                prop_assert_eq!(self.named.get(&call.id), Some(call), "named before");
+                prop_assert!(!self.answered.contains(&call.id) && !self.running.contains(&call.id));
+                prop_assert!(!self.running.is_empty(), "it waits behind one that runs");
+            }
             FromSession::Run { call, .. } | FromSession::Answered { call, .. } => {
                 prop_assert_eq!(self.named.get(&call.id), Some(call), "named before it runs");
                 let of_answer = match &call.origin {

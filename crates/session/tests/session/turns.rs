@@ -59,10 +59,11 @@ fn results_go_back_as_one_message_in_the_order_asked() {
             FromSession::Commit(SessionEvent::Answer { .. }) => "answer",
             FromSession::Commit(SessionEvent::Called { .. }) => "called",
             FromSession::Run { .. } => "run",
+            FromSession::Ahead { .. } => "ahead",
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(order, ["answer", "called", "called", "called", "run", "run"]);
+    assert_eq!(order, ["answer", "called", "called", "called", "run", "run", "ahead"]);
     let started = runs(&words);
     assert_eq!(started[0].tool, "read", "an alias runs under the real name");
     assert_eq!(started[0].id, call_id(1));

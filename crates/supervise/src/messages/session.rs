@@ -49,6 +49,8 @@ pub(crate) enum SessionMsg {
 /// From the broker, which judges the calls of every session; the supervisor actor passes it on.
 pub(crate) enum BrokerToSession {
     Verdict(CallId, Box<Verdict>),
+    /// About a call that waits for its turn; it lets nothing run.
+    Ahead(CallId, Box<Verdict>),
     /// A server's question has its answer.
     Replied(Box<RepliedQuestion>),
     /// The broker did not accept the answer that was sent last for this call, and why.

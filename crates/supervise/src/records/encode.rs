@@ -221,7 +221,7 @@ fn without_image(block: ContentBlock) -> ContentBlock {
     }
 }
 
-pub(super) fn basis(basis: &Basis) -> journal::BasisRecord {
+pub(crate) fn basis(basis: &Basis) -> journal::BasisRecord {
     match basis.clone() {
         Basis::Rule(written) => journal::BasisRecord::Rule(written),
         // The other rules are recorded with the rights that they granted.

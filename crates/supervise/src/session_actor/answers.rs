@@ -2,9 +2,10 @@
 //! are rejected. The broker judges each answer. An answer that holds longer than its call changes a setting before
 //! the call goes on. Questions of sub-agents are answered here and judged in their sessions.
 
+use super::asked_ahead;
 use super::hook_events;
 use super::new_setting::NewSetting;
-use super::questions::{Judged, Put, SentAnswer};
+use super::questions::{Judged, Put, SentAnswer, TurnThen};
 use super::state::SessionActorState;
 use super::tasks::ENDED;
 use crate::messages::{GivenAnswer, RepliedQuestion};
@@ -26,6 +27,7 @@ impl SessionActorState {
         }
         self.calls.running.look_at_protected(&self.calls.services);
         self.events.show(&ClientEvent::Asked { question });
+        asked_ahead::put(self);
     }
 
     pub(super) fn answer(&mut self, answered: GivenAnswer) {
@@ -53,29 +55,38 @@ impl SessionActorState {
 
     /// A verdict, by itself or because of an answer.
     pub(super) async fn on_verdict(&mut self, call: CallId, verdict: Verdict) {
-        let Judged { answer, allowed } = self.questions.judged(&call, &verdict);
+        let then = self.follow(&call, &verdict).await;
+        let input = match (verdict, then) {
+            (Verdict::Deny(basis, text), TurnThen::Stops) => {
+                CallInput::StoppedByAnswer(basis, text)
+            }
+            (verdict, _) => CallInput::Verdict(verdict),
+        };
+        self.calls.running.send(&call, input);
+        if then == TurnThen::Stops {
+            self.route(Router::interrupt).await;
+        }
+    }
+
+    /// What follows from a verdict beside its call: its question closes, and the answer behind it may change a
+    /// setting, or stop the turn.
+    pub(super) async fn follow(&mut self, call: &CallId, verdict: &Verdict) -> TurnThen {
+        let Judged { answer, allowed } = self.questions.judged(call, verdict);
         if let Some(record) = allowed.and_then(|it| self.calls.tampered.accept(&it)) {
             // A failure closes the session, and nothing runs.
             let _ = self.events.record(vec![record], &mut self.calls.running).await;
         }
         if !matches!(verdict, Verdict::Ask(_)) {
             self.workers.broker.made_progress();
+            asked_ahead::put(self);
         }
-        if let (Verdict::Allow(_), Some(sent)) = (&verdict, &answer)
+        if let (Verdict::Allow(_), Some(sent)) = (verdict, &answer)
             && let Some(new) = NewSetting::answered(&self.spec, &sent.answer).await
         {
             // After a failure of the disk the setting stays, and nothing runs.
             let _ = self.adopt(new, &sent.by).await;
         }
-        let stops = is_stop(answer.as_ref());
-        let input = match verdict {
-            Verdict::Deny(basis, text) if stops => CallInput::StoppedByAnswer(basis, text),
-            Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => CallInput::Verdict(verdict),
-        };
-        self.calls.running.send(&call, input);
-        if stops {
-            self.route(Router::interrupt).await;
-        }
+        if is_stop(answer.as_ref()) { TurnThen::Stops } else { TurnThen::GoesOn }
     }
 
     /// The broker took an answer to a server's question, or no person is asked.
@@ -90,20 +101,21 @@ impl SessionActorState {
             self.route(Router::interrupt).await;
         }
     }
+}
 
-    pub(super) fn on_answer_rejected(&mut self, call: &CallId, reason: &str) {
-        match self.questions.settled(call) {
-            Some(sent) => self.events.reject(&sent.client, call, reason),
-            None => tracing::warn!(%call, reason, "an answer from an unknown client was rejected"),
-        }
+/// An answer does not count.
+pub(super) fn on_rejected(state: &mut SessionActorState, call: &CallId, reason: &str) {
+    match state.questions.settled(call) {
+        Some(sent) => state.events.reject(&sent.client, call, reason),
+        None => tracing::warn!(%call, reason, "an answer from an unknown client was rejected"),
     }
+}
 
-    /// The broker died with unsettled answers. It will ask these questions again.
-    pub(super) fn reject_lost_answers(&mut self) {
-        for sent in self.questions.lost() {
-            let reason = "the broker restarted before it received the answer; answer again";
-            self.events.reject(&sent.client, &sent.call, reason);
-        }
+/// The broker died with unsettled answers. It will ask these questions again.
+pub(super) fn reject_lost(state: &mut SessionActorState) {
+    for sent in state.questions.lost() {
+        let reason = "the broker restarted before it received the answer; answer again";
+        state.events.reject(&sent.client, &sent.call, reason);
     }
 }
 

@@ -29,6 +29,7 @@ impl SessionActorState {
             // and not started is closed as such when the session is opened again.
             return;
         }
+        self.questions.turn_came(&call.id);
         let proposed = self.calls.unjudged.begun(&call.id);
         let typed = self.turn.router.typed();
         if !origin::fits(&call, proposed.as_ref()) || is_untyped(&call, typed.as_deref()) {

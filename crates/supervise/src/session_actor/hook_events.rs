@@ -29,6 +29,12 @@ pub(super) fn question(question: &Question) -> Option<HookOccasion> {
     })
 }
 
+/// True if hooks decide about this question before people see it.
+pub(super) fn has_request_hooks(spec: &SessionSpec, asked: &Question) -> bool {
+    let hooks = &spec.setup().hooks;
+    question(asked).is_some_and(|of| has_hooks(hooks, of.event, &of.subject))
+}
+
 /// People see the question of a call. That of a hook's run has no notification.
 pub(super) fn asked(question: &Question) -> Option<HookOccasion> {
     let words = match question.is_of_server() {

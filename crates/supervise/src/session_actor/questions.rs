@@ -5,7 +5,7 @@
 use call::PendingQuestion;
 use journal::JournalRecord;
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{Basis, PersonAnswer, Question, Verdict};
+use protocol::judgement::{Basis, JudgedCall, PersonAnswer, Question, Verdict};
 use setup::session_spec::is_below;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -25,6 +25,31 @@ pub(super) enum Put {
     First,
     /// It is open already: the broker died, and puts it again.
     Again,
+}
+
+/// How far a question is about a call that waits for its turn.
+#[derive(Debug)]
+enum Ahead {
+    /// The call before it has no verdict.
+    Held(Box<JudgedCall>),
+    /// The broker has it.
+    Put(Box<JudgedCall>),
+    /// A person has answered, or a rule.
+    Answered(Box<JudgedCall>),
+}
+
+/// Whether answers died with the broker that kept them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AnswersLost {
+    None,
+    Some,
+}
+
+/// What an answer does to the turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TurnThen {
+    GoesOn,
+    Stops,
 }
 
 /// The part of people in a verdict.
@@ -47,6 +72,8 @@ pub(super) struct Questions<C> {
     of_tasks: BTreeMap<CallId, Question>,
     /// Answers that the broker has, which settles them in their order.
     sent: VecDeque<SentAnswer<C>>,
+    /// About calls that wait for their turn, and have no actor.
+    ahead: BTreeMap<CallId, Ahead>,
     /// Those on record of an earlier supervisor, whose calls have not come back yet.
     recorded: HashMap<u32, PendingQuestion>,
 }
@@ -59,8 +86,65 @@ impl<C> Questions<C> {
             held: BTreeMap::new(),
             of_tasks: BTreeMap::new(),
             sent: VecDeque::new(),
+            ahead: BTreeMap::new(),
             recorded: recorded.into_iter().collect(),
         }
+    }
+
+    /// The call of this case waits for its turn. It is put once the call before it has a verdict, so that people see
+    /// them in their order.
+    pub(super) fn hold_ahead(&mut self, case: JudgedCall) {
+        self.ahead.entry(case.call.id.clone()).or_insert_with(|| Ahead::Held(Box::new(case)));
+    }
+
+    /// The cases that are to be put now.
+    pub(super) fn put_ahead(&mut self) -> Vec<JudgedCall> {
+        let mut cases = Vec::new();
+        for waiting in self.ahead.values_mut() {
+            if let Ahead::Held(case) = waiting {
+                cases.push(JudgedCall::clone(case));
+                *waiting = Ahead::Put(case.clone());
+            }
+        }
+        cases
+    }
+
+    /// A new broker knows neither these cases nor the answers to them.
+    pub(super) fn hold_ahead_again(&mut self) -> AnswersLost {
+        let mut lost = AnswersLost::None;
+        for waiting in self.ahead.values_mut() {
+            if let Ahead::Answered(_) = waiting {
+                lost = AnswersLost::Some;
+            }
+            if let Ahead::Put(case) | Ahead::Answered(case) = waiting {
+                *waiting = Ahead::Held(case.clone());
+            }
+        }
+        lost
+    }
+
+    /// True if its turn has not come.
+    pub(super) fn is_ahead(&self, call: &CallId) -> bool {
+        self.ahead.contains_key(call)
+    }
+
+    /// A person answered before its turn.
+    pub(super) fn answered_ahead(&mut self, call: &CallId) {
+        if let Some(waiting) = self.ahead.get_mut(call)
+            && let Ahead::Put(case) = waiting
+        {
+            *waiting = Ahead::Answered(case.clone());
+        }
+    }
+
+    /// Its turn has come.
+    pub(super) fn turn_came(&mut self, call: &CallId) {
+        self.ahead.remove(call);
+    }
+
+    /// No call waits any more. Returns those whose turn did not come.
+    pub(super) fn take_ahead(&mut self) -> Vec<CallId> {
+        std::mem::take(&mut self.ahead).into_keys().collect()
     }
 
     /// The question that an earlier supervisor put about this call, which begins again.

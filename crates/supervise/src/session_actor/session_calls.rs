@@ -15,11 +15,12 @@ use super::unjudged::Unjudged;
 use crate::call_actor::{CallActor, CallArgs};
 use crate::messages::{CallMsg, FinishedCall, SessionMsg};
 use crate::records::TurnRound;
-use call::{CallFacts, CallRemarks, Executor, FileVersions, PendingQuestion};
+use call::{CallFacts, CallMachine, CallRemarks, Executor, FileVersions, PendingQuestion};
 use journal::JournalRecord;
 use launch::protected_restore::ProtectedCopies;
 use protocol::call::{Call, ToolResult};
 use protocol::ids::CallId;
+use protocol::judgement::JudgedCall;
 use ractor::{Actor, ActorRef};
 use setup::session_spec::SessionSpec;
 use std::path::Path;
@@ -91,6 +92,29 @@ impl SessionCalls {
         finished.file_versions.take().into_iter().chain(tampered).collect()
     }
 
+    fn context<'a>(&'a self, around: &CallSurroundings<'a>) -> CallContext<'a, ActorRef<CallMsg>> {
+        CallContext {
+            spec: around.spec,
+            journal: around.journal,
+            services: &self.services,
+            passed_fds: around.workers.provider.passed_fds(),
+            spawner: &around.resources.spawner,
+            file_versions: &self.file_versions,
+            tampered: self.tampered.names(),
+            tier: self.cages.tier(),
+        }
+    }
+
+    /// The case of a command that waits for its turn; none for any other call.
+    pub(super) async fn case_ahead(
+        &self,
+        call: Call,
+        around: &CallSurroundings<'_>,
+    ) -> Option<JudgedCall> {
+        let checked = self.context(around).facts(call, Executor::Runner).await.ok()?;
+        CallMachine::new(checked.facts).case_ahead()
+    }
+
     /// Begins a call.
     ///
     /// # Errors
@@ -101,19 +125,9 @@ impl SessionCalls {
         around: CallSurroundings<'_>,
     ) -> Result<(), NoCall> {
         let ProposedCall { call, place, executor, remarks, typed_by, pending_question } = proposed;
-        let CallSurroundings { spec, resources, journal, workers, failures, session } = around;
-        let context = CallContext {
-            spec,
-            journal,
-            services: &self.services,
-            passed_fds: workers.provider.passed_fds(),
-            spawner: &resources.spawner,
-            file_versions: &self.file_versions,
-            tampered: self.tampered.names(),
-            tier: self.cages.tier(),
-        };
         let id = call.id.clone();
-        let checked = context.facts(call, executor).await.map_err(NoCall::Invalid)?;
+        let checked = self.context(&around).facts(call, executor).await.map_err(NoCall::Invalid)?;
+        let CallSurroundings { spec, resources, journal, workers, failures, session } = around;
         let (denied_hosts, sign_in) =
             checked.proxy(spec, resources.identity.as_ref(), workers.provider.passed_fds());
         let CheckedCall { facts, signing, confinement, private_hosts, network, runner } = checked;

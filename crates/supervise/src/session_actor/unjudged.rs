@@ -56,6 +56,11 @@ impl Unjudged {
         }
     }
 
+    /// True if it was proposed just so, and has neither begun nor ended.
+    pub(super) fn is_proposed(&self, call: &Call) -> bool {
+        self.proposed.get(&call.id) == Some(call)
+    }
+
     /// It goes the way of all calls from here on. Returns it as it was proposed, where that was since the session
     /// opened and it has neither begun nor ended.
     pub(super) fn begun(&mut self, call: &CallId) -> Option<Call> {

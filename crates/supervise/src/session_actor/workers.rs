@@ -1,5 +1,7 @@
 //! Events of the processes that serve the session, as far as they concern more than the owner of each in `links`.
 
+use super::answers;
+use super::asked_ahead;
 use super::links::store::StoreNews;
 use super::rules;
 use super::state::SessionActorState;
@@ -154,20 +156,22 @@ impl SessionActorState {
 
     pub(super) async fn on_broker_msg(&mut self, message: BrokerToSession) {
         match message {
-            BrokerToSession::Verdict(call, verdict) => {
-                self.on_verdict(call, *verdict).await;
+            BrokerToSession::Verdict(call, verdict) => self.on_verdict(call, *verdict).await,
+            BrokerToSession::Ahead(call, verdict) => {
+                asked_ahead::on_verdict(self, call, *verdict).await;
             }
             BrokerToSession::Replied(replied) => self.on_replied(*replied).await,
             BrokerToSession::AnswerRejected(call, reason) => {
-                self.on_answer_rejected(&call, &reason);
+                answers::on_rejected(self, &call, &reason);
             }
             // A new process, which gets the rules.
             BrokerToSession::Back(generation) => {
                 self.workers.broker.up(generation);
                 self.events.failures.broker_is_back();
-                self.reject_lost_answers();
+                answers::reject_lost(self);
                 self.workers.broker.send(rules(&self.spec));
                 self.calls.running.send_all(|| CallMsg::BrokerBack(generation));
+                asked_ahead::put_again(self);
             }
             // Fails closed, now and for every call to come.
             BrokerToSession::Failed(why) => {
