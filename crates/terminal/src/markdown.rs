@@ -491,7 +491,12 @@ impl Writer<'_> {
         }
         let mut pieces = vec![Piece::new(&first, self.look.dim)];
         pieces.append(&mut self.line);
-        self.rows.extend(wrap(&pieces, self.width.min(PROSE), &Piece::new(&other, self.look.dim)));
+        let mut rows = wrap(&pieces, self.width.min(PROSE), &Piece::new(&other, self.look.dim));
+        if let Some(row) = rows.first_mut() {
+            // The bars of a quote are no text; the mark of an item is.
+            row.margin = 2 * self.quotes;
+        }
+        self.rows.extend(rows);
     }
 }
 

@@ -44,10 +44,8 @@ pub(crate) enum Joint {
     /// A line end.
     #[default]
     LineEnd,
-    /// A blank: the line was wrapped between words.
-    Blank,
-    /// Nothing: the line was wrapped in a word.
-    Nothing,
+    /// So many blanks: the line was wrapped there, in a word if there is none.
+    Blanks(usize),
 }
 
 impl Row {
@@ -297,15 +295,13 @@ impl RowBuilder {
     fn finish(&mut self) -> (Row, Joint) {
         let mut row = Row::of(std::mem::take(&mut self.pieces));
         self.width = 0;
-        let mut joint = Joint::Nothing;
+        let mut blanks = 0;
         if let Some(last) = row.pieces.last_mut() {
             let words = last.text.trim_end_matches(' ').len();
-            if words < last.text.len() {
-                joint = Joint::Blank;
-            }
+            blanks = last.text.len() - words;
             last.text.truncate(words);
         }
-        (row, joint)
+        (row, Joint::Blanks(blanks))
     }
 }
 

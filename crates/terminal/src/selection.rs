@@ -148,8 +148,7 @@ impl Selection {
                     text.truncate(text.trim_end_matches(' ').len());
                     text.push('\n');
                 }
-                Joint::Blank => text.push(' '),
-                Joint::Nothing => {}
+                Joint::Blanks(count) => text.push_str(&" ".repeat(count)),
             }
             text.push_str(&part);
             let cell = |column: usize| x.saturating_add(u16::try_from(column).unwrap_or(u16::MAX));
@@ -239,7 +238,7 @@ mod tests {
     proptest! {
         #[test]
         fn all_of_a_text_is_selected_as_it_was_wrapped(
-            text in "([a-z日é]{1,12} ){0,9}[a-z日]{1,12}", width in 4..40_usize
+            text in "([a-z日é]{1,12} {1,3}){0,9}[a-z日]{1,12}", width in 4..40_usize
         ) {
             let rows = wrapped(&text, width);
             let (_, released) = dragged(rows, (0, 3), (200, 999));

@@ -96,6 +96,9 @@ impl FullScreen {
         cell: (u16, u16),
         screen: &Screen,
     ) -> Vec<ScreenInput> {
+        if matches!(self.state.mode, Mode::Picker(_)) {
+            return Vec::new();
+        }
         let word = self.state.selection.word_at(cell).unwrap_or_default();
         match places(&word, &self.project(screen)).into_iter().next() {
             Some(place) => vec![ScreenInput::OpenEditor(pause, Some(place))],

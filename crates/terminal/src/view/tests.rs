@@ -719,6 +719,8 @@ fn any_step(
         1 => (1..130u16, 1..50u16).prop_map(|(columns, rows)| Step::Resize(columns, rows)),
         1 => (-3..3i32).prop_map(|notches| Step::Mouse(MouseInput::Wheel(notches))),
         1 => (0..130u16, 0..50u16).prop_map(|(x, y)| Step::Mouse(MouseInput::Pressed(x, y))),
+        1 => (0..130u16, 0..50u16).prop_map(|(x, y)| Step::Mouse(MouseInput::Dragged(x, y))),
+        1 => (0..130u16, 0..50u16).prop_map(|(x, y)| Step::Mouse(MouseInput::Released(x, y))),
         1 => Just(Step::Lost),
     ]
 }
