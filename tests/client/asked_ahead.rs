@@ -6,10 +6,14 @@ use crate::support::daemon::Wire;
 use crate::support::terminal::Tmux;
 use crate::support::{Desk, child_of, run, send, until};
 use nix::sys::signal::Signal;
-use protocol::client::{ClientEvent, FromClient, SettingChange};
+use protocol::client::{
+    BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, SessionRequest, SessionStart,
+    SettingChange,
+};
 use protocol::confinement::Network;
 use protocol::ids::SessionId;
 use protocol::judgement::{PersonAnswer as Said, Question};
+use protocol::session::OpenTurn;
 use serde_json::json;
 
 /// Runs until the test lets it end.
@@ -228,6 +232,33 @@ fn an_answer_outlives_the_conversation() {
 #[test]
 fn an_answer_that_died_with_the_broker_is_asked_for_again() {
     killed("agentd-broker");
+}
+
+#[test]
+fn an_answer_is_gone_with_the_supervisor_and_both_are_asked_again() {
+    let (desk, server) = (Desk::new(), two());
+    let daemon = desk.daemon();
+    let (mut wire, session, _, second) = both(&desk, &server);
+    answer(&wire, &second, Said::Once);
+    decided(&mut wire, true);
+    send(daemon.pid, Signal::SIGKILL);
+    std::mem::forget(daemon);
+    let next = desk.daemon();
+    wire = Wire::to(&desk.door());
+    let start = SessionStart::Resume { session, open_turn: OpenTurn::GoesOn };
+    let (same, seen) = wire.opened(&SessionRequest { start, ..desk.opening(&server) });
+    let (from, rights, others) = (BacklogFrom::Seq(seen), ClientRights::Full, OtherClients::Stay);
+    wire.say(FromClient::Attach { session: same, from, rights, others });
+    let again = [wire.question(), wire.question()];
+    assert!(!made(&desk) && !desk.project().join("began").exists(), "nothing runs by it");
+    let of = |number| again.iter().find(|it| it.call.number == number).unwrap();
+    answer(&wire, of(2), Said::Once);
+    decided(&mut wire, true);
+    first_runs(&desk, &wire, of(1));
+    ends_unasked(&mut wire);
+    assert!(made(&desk));
+    std::mem::forget(next);
+    run(desk.agentd(&["daemon", "stop"]));
 }
 
 #[test]

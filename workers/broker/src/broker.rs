@@ -50,6 +50,7 @@ enum BrokerSession {
 struct OpenQuestion {
     case: JudgedCall,
     digest: String,
+    reason: String,
     ask: Ask,
     turn: Turn,
 }
@@ -76,6 +77,7 @@ impl Turn {
 #[derive(Debug)]
 struct KeptVerdict {
     digest: String,
+    reason: String,
     verdict: Verdict,
 }
 
@@ -223,7 +225,11 @@ impl Broker {
         let call = case.call.id.clone();
         let kept = self.kept.remove(&call);
         let verdict = match (self.verdict(&case), kept) {
-            (Verdict::Ask(question), Some(kept)) if kept.digest == question.digest => kept.verdict,
+            (Verdict::Ask(question), Some(kept))
+                if (&kept.digest, &kept.reason) == (&question.digest, &question.reason) =>
+            {
+                kept.verdict
+            }
             // A no holds, whatever rules say since.
             (Verdict::Allow(_), Some(KeptVerdict { verdict: no @ Verdict::Deny(..), .. })) => no,
             (Verdict::Ask(question), kept) => {
@@ -267,8 +273,8 @@ impl Broker {
             None if count >= OPEN_CAP => return Err("too many questions are open"),
             None => {}
         }
-        let (digest, ask) = (question.digest.clone(), question.ask.clone());
-        self.open.insert(call, OpenQuestion { case, digest, ask, turn });
+        let Question { digest, reason, ask, .. } = question.clone();
+        self.open.insert(call, OpenQuestion { case, digest, reason, ask, turn });
         Ok(Verdict::Ask(question))
     }
 
@@ -371,7 +377,8 @@ impl Broker {
             }
         };
         if open.turn == Turn::Waits && !stops {
-            let kept = KeptVerdict { digest: open.digest, verdict: verdict.clone() };
+            let OpenQuestion { digest, reason, .. } = open;
+            let kept = KeptVerdict { digest, reason, verdict: verdict.clone() };
             self.kept.insert(call.clone(), kept);
         }
         open.turn.tells(call, verdict)

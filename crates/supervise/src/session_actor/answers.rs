@@ -72,6 +72,8 @@ impl SessionActorState {
     /// setting, or stop the turn.
     pub(super) async fn follow(&mut self, call: &CallId, verdict: &Verdict) -> TurnThen {
         let Judged { answer, allowed } = self.questions.judged(call, verdict);
+        // Of a call that waits, its turn says whether the files are still as the person saw them.
+        let allowed = allowed.filter(|_| !self.questions.is_ahead(call));
         if let Some(record) = allowed.and_then(|it| self.calls.tampered.accept(&it)) {
             // A failure closes the session, and nothing runs.
             let _ = self.events.record(vec![record], &mut self.calls.running).await;

@@ -56,9 +56,9 @@ impl Unjudged {
         }
     }
 
-    /// True if it was proposed just so, and has neither begun nor ended.
+    /// True if no other call was proposed by its number. Those proposed before the session opened are not known.
     pub(super) fn is_proposed(&self, call: &Call) -> bool {
-        self.proposed.get(&call.id) == Some(call)
+        self.proposed.get(&call.id).is_none_or(|proposed| proposed == call)
     }
 
     /// It goes the way of all calls from here on. Returns it as it was proposed, where that was since the session
