@@ -43,11 +43,24 @@ fn a_drag_copies_the_text_without_marks_and_wrapped_rows_as_one_line() {
     one.shows("3 lines copied by OSC 52");
     until("the clipboard has it", || tmux.clipboard() == format!("Begin {long} end.\n\nNext."));
     // It is marked until the next key, which writes as always.
-    assert_ne!(one.coloured(), "", "it has colours");
-    let marked = one.coloured();
+    let row_of =
+        |screen: String| screen.lines().find(|it| it.contains("Next.")).unwrap().to_owned();
+    let marked = row_of(one.coloured());
     one.types("x");
     one.shows("> x");
-    assert_ne!(one.coloured(), marked);
+    until("the mark is gone", || row_of(one.coloured()) != marked);
+    // A click with Ctrl on no place ends a selection, and copies nothing more.
+    one.press(&["C-u"]);
+    let screen = one.screen();
+    let (column, last) = place(&screen, "Next.");
+    drag(&one, (column, last), (column + 3, last));
+    until("the clipboard has the word", || tmux.clipboard() == "Next");
+    let screen = one.shows("1 line copied by OSC 52");
+    let (column, row) = place(&screen, "Begin");
+    event(&one, 16, (column, row), 'M');
+    event(&one, 16, (column, row), 'm');
+    one.shows("no file:line of this project is there");
+    assert_eq!(tmux.clipboard(), "Next");
     // The mark of a prompt is no part of it.
     let screen = one.screen();
     let (_, row) = place(&screen, "▌ say it");

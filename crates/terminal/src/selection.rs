@@ -30,6 +30,14 @@ struct Drag {
     to: Cell,
 }
 
+impl Drag {
+    /// The same so many rows further down. None if it would leave the terminal.
+    fn moved(self, rows: i32) -> Option<Self> {
+        let cell = |(x, y): Cell| Some((x, u16::try_from(i32::from(y) + rows).ok()?));
+        Some(Self { from: cell(self.from)?, to: cell(self.to)? })
+    }
+}
+
 /// What the release of the button ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum MouseRelease {
@@ -52,12 +60,18 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// The rows of a new frame, from the top.
+    /// The rows of a new frame, from the top. A row that came below moves them all: the selection goes along.
     pub(crate) fn placed(&mut self, rows: Vec<PlacedRow>) {
+        let ends = |rows: &[PlacedRow]| Some((rows.first()?.at.1, rows.last()?.at.1));
+        let (before, after) = (ends(&self.rows), ends(&rows));
         self.rows = rows;
-        if self.is_shown() && self.selected().0 != self.text {
-            self.drag = None;
-        }
+        let Some(drag) = self.drag.filter(|_| self.is_shown()) else { return };
+        let by = |from: u16, to: u16| i32::from(to) - i32::from(from);
+        let moved =
+            before.zip(after).map(|(before, after)| [by(before.0, after.0), by(before.1, after.1)]);
+        let ways = [0].into_iter().chain(moved.into_iter().flatten());
+        let moved = ways.filter_map(|rows| drag.moved(rows));
+        self.drag = moved.into_iter().find(|drag| self.selected_by(*drag).0 == self.text);
     }
 
     /// True if something is selected.
@@ -120,10 +134,12 @@ impl Selection {
 
     /// The selected text, and its columns in each row.
     fn selected(&self) -> (String, Vec<(u16, Range<u16>)>) {
+        let drag = self.drag.filter(|drag| drag.from != drag.to);
+        drag.map(|drag| self.selected_by(drag)).unwrap_or_default()
+    }
+
+    fn selected_by(&self, Drag { from, to }: Drag) -> (String, Vec<(u16, Range<u16>)>) {
         let (mut text, mut marked) = (String::new(), Vec::new());
-        let Some(Drag { from, to }) = self.drag.filter(|drag| drag.from != drag.to) else {
-            return (text, marked);
-        };
         let ((first_x, first), (last_x, last)) = match (from.1, from.0) <= (to.1, to.0) {
             true => (from, to),
             false => (to, from),
@@ -220,6 +236,18 @@ mod tests {
         let (mut selection, _) = dragged(wrapped("one\ntwo", 8), (0, 3), (99, 4));
         selection.placed(wrapped("one\ntwo", 8));
         assert!(selection.is_shown());
+        // A row below them came, and went.
+        let up = |by: u16| {
+            let moved = |mut placed: PlacedRow| {
+                placed.at.1 -= by;
+                placed
+            };
+            wrapped("one\ntwo", 8).into_iter().map(moved).collect::<Vec<_>>()
+        };
+        selection.placed(up(1));
+        assert_eq!(selection.marked(), [(2, 4..7), (3, 4..7)]);
+        selection.placed(up(0));
+        assert_eq!(selection.marked(), [(3, 4..7), (4, 4..7)]);
         selection.placed(wrapped("two\nthree", 8));
         assert!(!selection.is_shown());
     }

@@ -447,7 +447,10 @@ impl ScreenView for FullScreen {
                 }
                 Vec::new()
             }
-            ScreenInput::OpenEditor(pause, None) => self.open_editor(pause, screen),
+            ScreenInput::OpenEditor(pause, None) => {
+                self.end_selection();
+                self.open_editor(pause, screen)
+            }
             ScreenInput::FollowPlace(pause, cell) => self.follow_place(pause, cell, screen),
             ScreenInput::Ground(red, green, blue) => {
                 self.ground = Some((red, green, blue));

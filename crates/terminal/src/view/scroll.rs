@@ -96,6 +96,7 @@ impl FullScreen {
         cell: (u16, u16),
         screen: &Screen,
     ) -> Vec<ScreenInput> {
+        self.end_selection();
         if matches!(self.state.mode, Mode::Picker(_)) {
             return Vec::new();
         }
