@@ -1,5 +1,4 @@
-//! The questions that a model asks the person: who is asked, what is shown, what fits, and what the model reads. No
-//! call runs by the answers. Pure.
+//! The questions that a model asks the person, and the answers to them. No call runs by an answer. Pure.
 
 use crate::judge::digest::digest;
 use protocol::hidden::{on_one_line, visible};
