@@ -655,13 +655,14 @@ fn what_is_typed_meanwhile_waits_its_turn_and_can_be_taken_back() {
     let tmux = Tmux::new(&desk);
     let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), SIZE);
     one.shows("working");
-    one.enters("and then");
+    one.types("and then");
+    one.press(&["Tab"]);
     one.shows("queued: and then");
     one.press(&["Up"]);
     one.shows("> and then");
     one.shows_no_more("queued:");
     one.types(" more");
-    one.press(&["Enter"]);
+    one.press(&["Tab"]);
     is_as_kept_without("queued", &one.shows("queued: and then more"), &desk, "one.");
     one.shows("Second answer.");
     let asked = server.requests()[1].body["messages"].to_string();

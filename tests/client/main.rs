@@ -30,6 +30,7 @@ mod session_search;
 mod six_turns;
 mod slash_commands;
 mod slow_line;
+mod steering;
 mod structured_answers;
 #[path = "../support/mod.rs"]
 mod support;

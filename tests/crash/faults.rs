@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use nix::sys::socket::{MsgFlags, recv};
 use protocol::client::{
     BacklogFrom, ClientEvent, ClientLink, ClientRights, FromClient, OtherClients, RequestFailure,
-    SessionStart, ToClient,
+    SessionStart, ToClient, WhileBusy,
 };
 use protocol::confinement::{Enforced, Tier};
 use protocol::ids::{Generation, SessionId};
@@ -597,8 +597,13 @@ fn a_terminal_that_comes_late_is_shown_everything_and_only_what_is_open() {
     say.send(&FromClient::Hello { token, build: protocol::BUILD_ID.into() }).unwrap();
     assert!(matches!(words.recv(), Ok(ToClient::Welcome { .. })));
     let session = SessionId(id);
-    say.send(&FromClient::Prompt { session: session.clone(), text: "hi".into(), form: None })
-        .unwrap();
+    say.send(&FromClient::Prompt {
+        session: session.clone(),
+        text: "hi".into(),
+        form: None,
+        busy: WhileBusy::Queue,
+    })
+    .unwrap();
     assert!(matches!(words.recv(), Ok(ToClient::Failed { kind: RequestFailure::Usage, .. })));
     let other = SessionId("0".repeat(12));
     let attach = |session| FromClient::Attach {

@@ -7,6 +7,7 @@ use crate::support::daemon::{PEER, Wire, bytes_of, greeting};
 use crate::support::{Desk, needs, place, precede, run, until};
 use protocol::client::{
     BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, SessionRequest, ToClient,
+    WhileBusy,
 };
 use protocol::judgement::PermissionMode;
 use serde_json::json;
@@ -137,8 +138,12 @@ fn a_connection_that_gets_into_a_tool_call_says_nothing_there() {
     let session =
         own.open(&SessionRequest { mode: Some(PermissionMode::Auto), ..desk.opening(&server) });
     lent.attach(&session, BacklogFrom::Seq(1), ClientRights::Full);
-    let says =
-        |text: &str| FromClient::Prompt { session: session.clone(), text: text.into(), form: None };
+    let says = |text: &str| FromClient::Prompt {
+        session: session.clone(),
+        text: text.into(),
+        form: None,
+        busy: WhileBusy::Queue,
+    };
     fs::write(desk.project().join("word"), bytes_of(&says("said by the call"))).unwrap();
     own.prompt(&session, "go");
     let (way, _) = hand_over.accept().unwrap();
@@ -268,6 +273,7 @@ fn fifty_clients_that_talk_garbage_are_shown_out_and_disturb_nobody() {
             session: session.clone(),
             text: "not mine".into(),
             form: None,
+            busy: WhileBusy::Queue,
         }),
     ];
     let whole = bytes_of(&watch);

@@ -7,7 +7,7 @@ use crate::support::{Desk, is_root, processes, run};
 use ipc::Hello;
 use nix::sys::signal::Signal;
 use protocol::client::{
-    ClientLink, FromClient, OnUnfinished, SessionRequest, SessionStart, ToClient,
+    ClientLink, FromClient, OnUnfinished, SessionRequest, SessionStart, ToClient, WhileBusy,
 };
 use protocol::session::OpenTurn;
 use serde_json::Value;
@@ -337,7 +337,12 @@ fn a_prompt_and_a_stop_at_the_same_moment_interrupt_no_turn() {
         let stop = desk.agentd(&["daemon", "stop"]).stderr(Stdio::piped()).spawn().unwrap();
         // The command itself may take its time to start.
         std::thread::sleep(Duration::from_millis(moment * moment * 6));
-        let prompt = FromClient::Prompt { session: session.clone(), text: "go".into(), form: None };
+        let prompt = FromClient::Prompt {
+            session: session.clone(),
+            text: "go".into(),
+            form: None,
+            busy: WhileBusy::Queue,
+        };
         let said = wire.try_say(prompt);
         let ended = stop.wait_with_output().unwrap();
         let journal = || {

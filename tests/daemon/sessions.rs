@@ -531,7 +531,9 @@ fn failure_19_and_4_two_projects_never_touch_each_other() {
 
 fn queue(event: &ClientEvent) -> Option<Vec<String>> {
     match event {
-        ClientEvent::Queue { texts } => Some(texts.clone()),
+        ClientEvent::Queue { waiting } => {
+            Some(waiting.iter().map(|prompt| prompt.text.clone()).collect())
+        }
         _ => None,
     }
 }

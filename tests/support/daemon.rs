@@ -5,7 +5,7 @@ use ipc::{ChannelError, Receiver, Sender};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use protocol::client::{
     AnswerPart, BacklogFrom, ClientEvent, ClientLink, ClientRights, FromClient, OtherClients,
-    ProjectTrust, SessionQuery, SessionRequest, SessionStart, ToClient,
+    ProjectTrust, SessionQuery, SessionRequest, SessionStart, ToClient, WhileBusy,
 };
 use protocol::confinement::FilePath;
 use protocol::ids::{Generation, SessionId};
@@ -214,7 +214,12 @@ impl Wire {
 
     #[track_caller]
     pub fn prompt(&self, session: &SessionId, text: &str) {
-        self.say(FromClient::Prompt { session: session.clone(), text: text.into(), form: None });
+        self.say(FromClient::Prompt {
+            session: session.clone(),
+            text: text.into(),
+            form: None,
+            busy: WhileBusy::Queue,
+        });
     }
 }
 

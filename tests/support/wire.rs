@@ -6,7 +6,7 @@ use crate::support::anthropic::Server;
 use ipc::{Receiver, Sender};
 use protocol::client::{
     BacklogFrom, ClientEvent, ClientLink, ClientRights, FromClient, OtherClients, ProcessRow,
-    ProjectTrust, SessionRequest, SessionStart, ToClient,
+    ProjectTrust, SessionRequest, SessionStart, ToClient, WhileBusy,
 };
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
@@ -252,6 +252,17 @@ impl Terminal {
             session: session.clone(),
             text: text.to_owned(),
             form: None,
+            busy: WhileBusy::Queue,
+        });
+    }
+
+    /// Sends words for the running turn.
+    pub fn steer(&self, session: &SessionId, text: &str) {
+        self.say(&FromClient::Prompt {
+            session: session.clone(),
+            text: text.to_owned(),
+            form: None,
+            busy: WhileBusy::Steer,
         });
     }
 

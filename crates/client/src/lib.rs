@@ -80,7 +80,7 @@ pub use line_view::{
     is_checklist,
 };
 pub use lines::{display_width, last_lines, one_line, wrap};
-pub use live_rows::status_row;
+pub use live_rows::{status_row, waiting_row};
 pub use living_line::{LivingLine, TurnClock};
 pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
 pub use relay_source::RelaySource;

@@ -8,7 +8,7 @@ use crate::lines::{fitting, last_lines, one_line, truncate};
 use crate::living_line::LivingLine;
 use crate::screen::{ConnectionState, Focus, Screen, TurnState};
 use crate::screen_items::{CallBlock, CallPlace};
-use protocol::client::ClientRights;
+use protocol::client::{ClientRights, WaitingText, WhileBusy};
 use protocol::confinement::Network;
 use protocol::hidden::on_screen;
 use unicode_width::UnicodeWidthStr;
@@ -75,8 +75,8 @@ pub(crate) fn live_rows(
         rows.extend(shown.into_iter().map(|(text, paint)| row(&text, paint)));
     }
     let queue = screen.queued();
-    for text in queue.iter().take(QUEUED) {
-        rows.push(row(&format!("queued: {}", one_line(text, columns)), Paint::Dim));
+    for prompt in queue.iter().take(QUEUED) {
+        rows.push(row(&waiting_row(prompt, columns), Paint::Dim));
     }
     if queue.len() > QUEUED {
         rows.push(row(&format!("queued: {} more", queue.len() - QUEUED), Paint::Dim));
@@ -103,6 +103,16 @@ pub(crate) fn live_rows(
     let surplus = rows.len().saturating_sub(height.saturating_sub(1).max(1)).min(cursor.0);
     rows.drain(..surplus);
     LiveRows { rows, cursor: (cursor.0 - surplus, cursor.1) }
+}
+
+/// A prompt that waits, and for what.
+#[must_use]
+pub fn waiting_row(prompt: &WaitingText, columns: usize) -> String {
+    let what = match prompt.busy {
+        WhileBusy::Steer => "joins the turn",
+        WhileBusy::Queue => "queued",
+    };
+    format!("{what}: {}", one_line(&prompt.text, columns))
 }
 
 /// The answers to the open question, for a terminal of lines.

@@ -21,7 +21,9 @@ use crate::session_loop::{self, NextWait, SessionUser};
 use crate::supervisor_source::SupervisorSource;
 use crate::transcript::{RunConclusion, Transcript};
 use ipc::ChannelError;
-use protocol::client::{AnswerForm, ClientEvent, FromClient, RequestFailure, ToClient};
+use protocol::client::{
+    AnswerForm, ClientEvent, FromClient, PromptUse, RequestFailure, ToClient, WhileBusy,
+};
 use protocol::ids::SessionId;
 use serde_json::Value;
 use std::io::{self, Write};
@@ -381,17 +383,18 @@ impl OneShot<'_> {
             .as_ref()
             .map(|form| AnswerForm { words: form.instruction(), schema: form.schema() });
         let (session, text) = (run.session().clone(), self.prompt.clone());
-        self.connection.send(&FromClient::Prompt { session, text, form });
+        self.connection.send(&FromClient::Prompt { session, text, form, busy: WhileBusy::Queue });
     }
 
     fn happened(&mut self, run: &mut OpenRun, event: &ClientEvent) {
         let own = self.prompt.as_str();
-        if matches!(event, ClientEvent::Prompt { text, .. } if text == own) {
+        if matches!(event, ClientEvent::Prompt { text, of: PromptUse::Prompt } if text == own) {
             self.sent = PromptState::Recorded;
             run.transcript.begin_run();
         }
         // On disk, queued behind another client's turn.
-        if matches!(event, ClientEvent::Queue { texts } if texts.iter().any(|text| text == own)) {
+        if matches!(event, ClientEvent::Queue { waiting } if waiting.iter().any(|it| it.text == own))
+        {
             self.sent = PromptState::Queued;
         }
         // The end of another client's turn does not end this run.

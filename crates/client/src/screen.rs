@@ -31,7 +31,7 @@ use answer_list::AnswerList;
 use editor::{Editor, LineKeys};
 use protocol::client::{
     BacklogFrom, ClientRights, FromClient, OtherClients, RequestFailure, SessionRow, SessionStart,
-    ToClient,
+    ToClient, WaitingText, WhileBusy,
 };
 use protocol::confinement::FilePath;
 use protocol::content::Usage;
@@ -365,6 +365,8 @@ pub struct AttachOptions {
     pub leader: String,
     /// The keys of the input line.
     pub keys: LineKeys,
+    /// What becomes of a prompt that Enter sends while a turn runs; Tab sends it the other way.
+    pub busy: WhileBusy,
     /// Shown once, before the first prompt.
     pub first_words: Option<&'static str>,
 }
@@ -372,8 +374,8 @@ pub struct AttachOptions {
 /// Prompts that are not part of a turn yet.
 #[derive(Debug, Default)]
 struct UnstartedPrompts {
-    /// Queued by the supervisor behind the running turn.
-    queued: Vec<String>,
+    /// Queued by the supervisor, for the running turn or behind it.
+    queued: Vec<WaitingText>,
     /// Sent, but not yet confirmed to be on disk.
     sent: Vec<String>,
     /// Sent over a connection that was lost before the confirmation.

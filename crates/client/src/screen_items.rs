@@ -299,11 +299,17 @@ impl ScreenItems {
                 self.clear_stream();
                 items
             }
+            ClientEvent::Prompt { text, of: PromptUse::Joined } => vec![
+                ScreenItem::Prompt(text.clone()),
+                ScreenItem::Note("joined the running turn".to_owned()),
+            ],
             ClientEvent::Prompt { text, of } => {
                 self.clear_stream();
                 self.turn_from = NO_CALL;
                 match of {
-                    PromptUse::Prompt => vec![ScreenItem::Prompt(text.clone())],
+                    PromptUse::Prompt | PromptUse::Joined => {
+                        vec![ScreenItem::Prompt(text.clone())]
+                    }
                     // The line of its call says it, and no model is asked.
                     PromptUse::Command => {
                         self.totals = None;

@@ -39,6 +39,7 @@ words!(PrivateNetworks: "allow" => Self::Reached, "refuse" => Self::Refused);
 words!(CompactionKind: "summary" => Self::Summary, "cut" => Self::Cut);
 words!(UiNotify: "bell" => Self::Bell, "osc9" => Self::Osc9, "osc777" => Self::Osc777, "off" => Self::Off);
 words!(UiKeys: "emacs" => Self::Emacs, "vim" => Self::Vim);
+words!(UiBusy: "queue" => Self::Queue, "steer" => Self::Steer);
 words!(UiView: "inline" => Self::Inline, "full" => Self::Full);
 
 section! {
@@ -322,6 +323,10 @@ section! {
         /// A call when a question appears, or a turn ends in a terminal without focus: `bell`, `osc9`, `osc777`
         /// (notifications of the desktop) or `off`. In the full-screen view.
         notify: UiNotify = key("ui.notify", "bell", Word(UiNotify::WORDS), Nothing),
+        // Whoever types while the model works mostly corrects it.
+        /// A prompt that Enter sends while a turn runs: `steer` gives its words to the model with the results of the
+        /// round, and interrupts nothing; `queue` lets it wait for the end of the turn. Tab sends it the other way.
+        busy: UiBusy = key("ui.busy", "steer", Word(UiBusy::WORDS), Nothing),
         // `--inline` prints lines for one run.
         /// View of a session: `full` uses the whole terminal; `inline` prints lines that scroll away.
         view: UiView = key("ui.view", "full", Word(UiView::WORDS), Nothing),
@@ -348,6 +353,15 @@ pub enum UiKeys {
     Emacs,
     /// Those of vim.
     Vim,
+}
+
+/// What becomes of a prompt while a turn runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UiBusy {
+    /// It waits for the end of the turn.
+    Queue,
+    /// It joins the turn.
+    Steer,
 }
 
 /// A view of an attached session.

@@ -89,8 +89,8 @@ pub use file_text::read_file;
 pub use import_servers::{FoundServer, claude_servers, codex_servers, writes_secret};
 pub use init::{InitError, init_project, init_text, trust_claude_files, trusted_files};
 pub use keys::{
-    AgentLimits, BudgetConfig, ContextConfig, DaemonConfig, SandboxConfig, ToolsConfig, UiConfig,
-    UiKeys, UiNotify, UiView, table as keys_table,
+    AgentLimits, BudgetConfig, ContextConfig, DaemonConfig, SandboxConfig, ToolsConfig, UiBusy,
+    UiConfig, UiKeys, UiNotify, UiView, table as keys_table,
 };
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
 pub use managed::ManagedLimits;

@@ -50,6 +50,7 @@ fn collect(session: &str, dir: &Path, found: &mut Vec<ChainAnchor>) -> Result<()
             JournalRecord::Session(_)
             | JournalRecord::Prompt { .. }
             | JournalRecord::Queued { .. }
+            | JournalRecord::Joined { .. }
             | JournalRecord::TakenBack
             | JournalRecord::Compacted { .. }
             | JournalRecord::Summary(_)

@@ -48,6 +48,7 @@ impl JournalRecord {
             Self::Session(_)
             | Self::Prompt { .. }
             | Self::Queued { .. }
+            | Self::Joined { .. }
             | Self::TakenBack
             | Self::Changed { .. }
             | Self::Learned { .. }

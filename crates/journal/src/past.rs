@@ -69,6 +69,8 @@ pub struct AskedQuestion {
 pub struct QueuedPrompt {
     /// A person's words.
     pub text: String,
+    /// It is for the running turn, if that asks the model again.
+    pub steers: bool,
     /// As for a prompt.
     pub expanded: Option<Box<ExpandedPrompt>>,
 }
@@ -116,13 +118,13 @@ impl Past {
             JournalRecord::Session(header) => {
                 self.copied = header.parent.as_ref().map_or(0, |parent| parent.seq);
             }
-            JournalRecord::Prompt { .. } => {
+            JournalRecord::Prompt { .. } | JournalRecord::Joined { .. } => {
                 // It was the oldest that waited, if any did.
                 self.queued.pop_front();
             }
-            JournalRecord::Queued { text, expanded } => {
-                let (text, expanded) = (text.clone(), expanded.clone());
-                self.queued.push_back(QueuedPrompt { text, expanded });
+            JournalRecord::Queued { text, steers, expanded } => {
+                let (text, steers, expanded) = (text.clone(), *steers, expanded.clone());
+                self.queued.push_back(QueuedPrompt { text, steers, expanded });
             }
             JournalRecord::TakenBack => self.queued.clear(),
             JournalRecord::Learned { rule, .. } => {

@@ -77,9 +77,19 @@ pub enum JournalRecord {
     Queued {
         /// Their words.
         text: String,
+        /// They are for the running turn, if it asks the model again. A build that does not know this field lets
+        /// them wait for its end.
+        #[serde(default, skip_serializing_if = "is_false")]
+        steers: bool,
         /// As for a prompt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expanded: Option<Box<ExpandedPrompt>>,
+    },
+    /// The oldest prompt that waited joined the running turn, behind the results of its round. A build that does not
+    /// know this kind sends the words again, as a prompt.
+    Joined {
+        /// A person's words.
+        text: String,
     },
     /// The prompts that waited were taken back.
     TakenBack,
@@ -343,10 +353,11 @@ pub enum JournalRecord {
 
 impl JournalRecord {
     /// The kinds this build knows.
-    pub(crate) const KINDS: [&str; 24] = [
+    pub(crate) const KINDS: [&str; 25] = [
         "SESSION",
         "PROMPT",
         "QUEUED",
+        "JOINED",
         "TAKEN_BACK",
         "CHANGED",
         "LEARNED",
@@ -380,6 +391,7 @@ impl JournalRecord {
             Self::Session(_)
             | Self::Prompt { .. }
             | Self::Queued { .. }
+            | Self::Joined { .. }
             | Self::TakenBack
             | Self::Changed { .. }
             | Self::Learned { .. }

@@ -46,6 +46,14 @@ pub enum LastTurn {
 }
 
 impl ResumeState {
+    /// The oldest waiting prompt waits no more, if any does.
+    fn oldest_begins(&mut self) {
+        let waits = |entry: &JournalEntry| matches!(entry.record, JournalRecord::Queued { .. });
+        if let Some(oldest) = self.entries.iter().position(waits) {
+            self.entries.remove(oldest);
+        }
+    }
+
     /// True if a person chose another model since the last prompt.
     #[must_use]
     pub fn has_new_model(&self) -> bool {
@@ -105,6 +113,7 @@ pub(crate) fn is_of_a_turn(record: &JournalRecord) -> bool {
         record,
         JournalRecord::Answer { .. }
             | JournalRecord::Proposed { .. }
+            | JournalRecord::Joined { .. }
             | JournalRecord::Start { .. }
             | JournalRecord::Result { .. }
             | JournalRecord::Interrupted { .. }
@@ -140,8 +149,8 @@ pub(crate) fn past(reader: &mut JournalReader) -> Result<ResumeState, ReadError>
         let front = line::check(reader.line()).and_then(|()| line::front(reader.line()));
         let front = front.map_err(|damage| reader.damaged(damage))?;
         reader.check_place(front.seq)?;
-        let goes_on =
-            ["ANSWER", "PROPOSED", "START"].contains(&&*front.kind) || ends_a_call(&front.kind);
+        let goes_on = ["ANSWER", "PROPOSED", "JOINED", "START"].contains(&&*front.kind)
+            || ends_a_call(&front.kind);
         if past.turn == LastTurn::Left && goes_on {
             past.turn = LastTurn::Open;
         }
@@ -155,13 +164,9 @@ pub(crate) fn past(reader: &mut JournalReader) -> Result<ResumeState, ReadError>
                 if is_expanded(reader.line()) {
                     prompt.extend_from_slice(reader.line());
                 }
-                // It was the oldest waiting prompt, if any waited.
-                let waits =
-                    |entry: &JournalEntry| matches!(entry.record, JournalRecord::Queued { .. });
-                if let Some(oldest) = past.entries.iter().position(waits) {
-                    past.entries.remove(oldest);
-                }
+                past.oldest_begins();
             }
+            ("JOINED", _) => past.oldest_begins(),
             ("TURN_ENDED", _) => {
                 past.turn = LastTurn::Ended;
                 end.clear();

@@ -21,6 +21,7 @@ impl MessageProgress for FromSession {
             | Self::Commit(_)
             | Self::Ask(_)
             | Self::StatPinned { .. }
+            | Self::TakeJoining
             | Self::Run { .. }
             | Self::Ahead { .. }
             | Self::Answered { .. }

@@ -126,6 +126,8 @@ pub enum FromClient {
         text: String,
         /// The form that the answer must have. It is no part of a slash command's arguments.
         form: Option<AnswerForm>,
+        /// What becomes of them while a turn runs.
+        busy: WhileBusy,
     },
     /// An answer to a question; only with full rights.
     Answer {
@@ -238,6 +240,37 @@ impl NextTry {
     }
 }
 
+/// What becomes of a prompt that is sent while a turn runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
+pub enum WhileBusy {
+    /// It waits for the end of the turn, and begins one.
+    #[default]
+    Queue,
+    /// It joins the turn behind the results of the round, and interrupts nothing. Where the turn does not ask the
+    /// model again, or cannot be joined, it begins the next one.
+    Steer,
+}
+
+impl WhileBusy {
+    /// The other of the two.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Queue => Self::Steer,
+            Self::Steer => Self::Queue,
+        }
+    }
+}
+
+/// A prompt that waits.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct WaitingText {
+    /// A person's words.
+    pub text: String,
+    /// What it waits for.
+    pub busy: WhileBusy,
+}
+
 /// For whom the words of a prompt are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum PromptUse {
@@ -245,6 +278,8 @@ pub enum PromptUse {
     Prompt,
     /// They are `!COMMAND`, a person's own command. Its call comes next.
     Command,
+    /// For the model, in the turn that runs already.
+    Joined,
 }
 
 /// Something a client sees of a session.
@@ -339,10 +374,10 @@ pub enum ClientEvent {
     /// The conversation that the model gets was made smaller, or is about to be. The journal keeps
     /// all of it.
     Compacted(Compaction),
-    /// Prompts that wait for the running turn to end. Not recorded; replaces the previous list.
+    /// Prompts that wait for the running turn, or for its end. Not recorded; replaces the previous list.
     Queue {
         /// In their order.
-        texts: Vec<String>,
+        waiting: Vec<WaitingText>,
     },
     /// A person changed a setting.
     Changed {

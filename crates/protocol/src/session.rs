@@ -179,6 +179,11 @@ pub enum SessionEvent {
     },
     /// The conversation that the model gets was made smaller, or is about to be.
     Compacted(Compaction),
+    /// A person's words joined the running turn, behind the results of its round.
+    Joined {
+        /// The words.
+        text: String,
+    },
 }
 
 impl SessionEvent {
@@ -187,6 +192,24 @@ impl SessionEvent {
     pub fn ended(call: CallId, origin: CallOrigin, result: ToolResult) -> Self {
         Self::Result { call, origin, stage: CallStage::Ended, result }
     }
+}
+
+/// A setting that the conversation keeps.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ConversationSetting {
+    /// The bounds of the session, and the use of its sub-agents.
+    Bounds(SessionBounds),
+    /// The permission mode, from the next request on.
+    Mode(PermissionMode),
+}
+
+/// Words of a person for the turn that runs. The supervisor keeps them until the conversation has room for them.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum JoiningWords {
+    /// Some wait: `TakeJoining` gets them.
+    Wait,
+    /// The answer to `TakeJoining`: these, in order. They are durable. None where all were taken back.
+    Taken(Vec<String>),
 }
 
 /// From the supervisor.
@@ -233,8 +256,8 @@ pub enum ToSession {
         /// The result.
         result: ToolResult,
     },
-    /// The bounds of the session, and the use of its sub-agents, are these now.
-    Bounds(SessionBounds),
+    /// A setting has another value now.
+    Setting(ConversationSetting),
     /// A person wants the turn to stop.
     Interrupt,
     /// A person asks what fills the model's context. Answered by `Context`.
@@ -266,12 +289,12 @@ pub enum ToSession {
         /// Its context size and prices, where they are known.
         facts: ModelFacts,
     },
-    /// The permission mode, from the next request on.
-    Mode(PermissionMode),
     /// An event at which hooks run. Answered by `HooksEnded` once they have ended.
     HooksDue(HookOccasion),
     /// Answered by `Pong` with the same number.
     Ping(u64),
+    /// Words for the running turn.
+    Joining(JoiningWords),
 }
 
 /// From the worker.
@@ -338,6 +361,8 @@ pub enum FromSession {
     Pong(u64),
     /// For the log.
     Log(LogLine),
+    /// The next request has room for words that wait to join the turn. Answered by `JoiningWords::Taken`.
+    TakeJoining,
     /// This call waits behind others of its answer, and no hook decides about it. A person may be asked about it now;
     /// `Run` follows at its turn.
     Ahead {

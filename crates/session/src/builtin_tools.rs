@@ -111,6 +111,7 @@ impl BuiltinTools {
             }
             SessionEvent::TurnEnded { .. }
             | SessionEvent::BackgroundEnded { .. }
+            | SessionEvent::Joined { .. }
             | SessionEvent::Compacted { .. } => {}
         }
     }

@@ -109,6 +109,7 @@ impl History {
                 self.count(*usage);
             }
             SessionEvent::Compacted(step) => self.compact(step),
+            SessionEvent::Joined { text } => self.joined(text),
             SessionEvent::Called { call } => {
                 self.last_call = self.last_call.max(call.id.number);
                 if let Some(pending) = &mut self.pending {

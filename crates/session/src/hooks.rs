@@ -154,7 +154,9 @@ impl Hooks {
                 Compaction::Cut { .. }
                 | Compaction::Summary(SummaryStep::Written { .. } | SummaryStep::Failed { .. }),
             ) => self.compaction_over(),
-            SessionEvent::BackgroundEnded { .. } | SessionEvent::Compacted(_) => {}
+            SessionEvent::BackgroundEnded { .. }
+            | SessionEvent::Joined { .. }
+            | SessionEvent::Compacted(_) => {}
         }
         texts
     }

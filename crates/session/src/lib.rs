@@ -73,7 +73,8 @@ use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::log::{LogLevel, LogLine};
 use protocol::session::{
-    ExpandedPrompt, FromSession, OpenTurn, SessionEvent, SessionSetup, ToSession, TurnEnd,
+    ConversationSetting, ExpandedPrompt, FromSession, JoiningWords, OpenTurn, SessionEvent,
+    SessionSetup, ToSession, TurnEnd,
 };
 use room::RoomMade;
 use servers::StartingServers;
@@ -125,6 +126,8 @@ enum SessionPhase {
     Calling { batch: Batch, stopping: bool },
     /// Starts of servers, then the stamps of pinned files; the changed ones are read next.
     Checking,
+    /// Words of a person that join the turn; then the model is asked.
+    Joining { stopping: bool },
     /// The ends of reads of pinned files; then the model is asked.
     Reading { batch: Batch, stopping: bool },
     /// The ends of calls that take changes back.
@@ -148,6 +151,8 @@ struct TurnFacts {
     summarized: bool,
     /// A person wants a summary, with this focus, before the next request.
     wanted_summary: Option<String>,
+    /// A person's words wait to join it.
+    words_wait: bool,
 }
 
 impl Session {
@@ -204,11 +209,7 @@ impl Session {
             ToSession::Model { name, max_tokens, facts } => {
                 self.use_model(name, max_tokens, facts);
             }
-            ToSession::Mode(mode) => self.setup.mode = mode,
-            ToSession::Bounds(bounds) => {
-                self.setup.max_session = bounds;
-                self.history.set_limits(limits(&self.setup));
-            }
+            ToSession::Setting(setting) => self.set(setting),
             ToSession::Pinned(news) => self.pinned_news(news, &mut out),
             ToSession::Servers(news) => self.server_news(news, &mut out),
             ToSession::HooksDue(occasion) => self.hooks_due(occasion, &mut out),
@@ -220,6 +221,8 @@ impl Session {
             ToSession::EditSummary(edit) => self.edit_summary(edit, &mut out),
             ToSession::Describe => out.words.push(FromSession::Context(self.context_report())),
             ToSession::Ping(number) => out.words.push(FromSession::Pong(number)),
+            ToSession::Joining(JoiningWords::Wait) => self.turn.words_wait = true,
+            ToSession::Joining(JoiningWords::Taken(texts)) => self.join(texts, &mut out),
         }
         out.words
     }
@@ -354,10 +357,36 @@ impl Session {
         }
     }
 
-    /// Asks the model, with pinned files as they were read last.
+    fn set(&mut self, setting: ConversationSetting) {
+        match setting {
+            ConversationSetting::Mode(mode) => self.setup.mode = mode,
+            ConversationSetting::Bounds(bounds) => {
+                self.setup.max_session = bounds;
+                self.history.set_limits(limits(&self.setup));
+            }
+        }
+    }
+
+    /// A person's words join the turn, which asks the model with them. They are durable.
+    fn join(&mut self, texts: Vec<String>, out: &mut Outputs) {
+        let SessionPhase::Joining { stopping } = self.phase else {
+            return out.warn("words that the turn has no room for were ignored");
+        };
+        texts.into_iter().for_each(|text| self.take_in(&SessionEvent::Joined { text }));
+        match stopping {
+            true => self.end_turn(TurnEnd::Interrupted, out),
+            false => self.ask_now(out),
+        }
+    }
+
+    /// Asks the model, with pinned files as they were read last, and with the words that wait to join the turn.
     fn ask_now(&mut self, out: &mut Outputs) {
         if let Some(CostReached { spent, most }) = self.history.budget().cost_reached() {
             return self.end_turn(TurnEnd::CostReached { spent, most }, out);
+        }
+        if std::mem::take(&mut self.turn.words_wait) {
+            self.phase = SessionPhase::Joining { stopping: false };
+            return out.words.push(FromSession::TakeJoining);
         }
         match self.make_room_first(out) {
             RoomMade::Now => self.send_request(out),
@@ -413,6 +442,7 @@ impl Session {
             }
             SessionPhase::CompactHooks(_) => self.stop_compact_hook(out),
             SessionPhase::Checking => self.end_turn(TurnEnd::Interrupted, out),
+            SessionPhase::Joining { stopping } => *stopping = true,
             SessionPhase::Summarizing { .. } => {
                 out.words.push(FromSession::CancelAsk);
                 self.stop_summary(out);
@@ -437,6 +467,7 @@ impl Session {
                     SessionPhase::Replaying
                     | SessionPhase::Idle
                     | SessionPhase::Checking
+                    | SessionPhase::Joining { .. }
                     | SessionPhase::Asking(_)
                     | SessionPhase::Calling { .. }
                     | SessionPhase::Undoing

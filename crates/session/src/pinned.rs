@@ -193,6 +193,7 @@ impl PinnedFiles {
             | SessionEvent::BackgroundEnded { .. }
             | SessionEvent::Prompt { .. }
             | SessionEvent::Answer { .. }
+            | SessionEvent::Joined { .. }
             | SessionEvent::TurnEnded { .. } => {}
         }
     }

@@ -32,6 +32,7 @@ impl ShownPlans {
             | SessionEvent::TurnEnded { .. } => *self = Self::default(),
             SessionEvent::Called { .. }
             | SessionEvent::BackgroundEnded { .. }
+            | SessionEvent::Joined { .. }
             | SessionEvent::Compacted { .. } => {}
         }
     }

@@ -39,6 +39,7 @@ impl Session {
             SessionPhase::Asking(_)
             | SessionPhase::Calling { .. }
             | SessionPhase::Checking
+            | SessionPhase::Joining { .. }
             | SessionPhase::Reading { .. }
             | SessionPhase::Undoing => match self.setup.context.compaction {
                 CompactionKind::Summary => self.turn.wanted_summary = Some(focus),

@@ -87,6 +87,7 @@ impl Session {
             | SessionPhase::Idle
             | SessionPhase::Calling { .. }
             | SessionPhase::Checking
+            | SessionPhase::Joining { .. }
             | SessionPhase::Reading { .. }
             | SessionPhase::CompactHooks(_)
             | SessionPhase::Undoing => {}

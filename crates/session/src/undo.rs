@@ -148,6 +148,7 @@ impl UndoableChanges {
             SessionEvent::Answer { .. } => self.unreported = None,
             SessionEvent::TurnEnded { .. }
             | SessionEvent::BackgroundEnded { .. }
+            | SessionEvent::Joined { .. }
             | SessionEvent::Compacted { .. } => {}
         }
     }

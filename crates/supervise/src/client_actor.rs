@@ -176,11 +176,11 @@ impl ClientState {
                     let _ = actor.send_message(ClientToSession::Query { client, query }.into());
                 });
             }
-            FromClient::Prompt { session, text, form } => {
+            FromClient::Prompt { session, text, form, busy } => {
                 let client = myself.clone();
                 self.with_full_rights(&session, |actor| {
-                    let _ =
-                        actor.send_message(ClientToSession::Prompt { client, text, form }.into());
+                    let prompt = ClientToSession::Prompt { client, text, form, busy };
+                    let _ = actor.send_message(prompt.into());
                 });
             }
             FromClient::Answer { call, digest, answer } => {

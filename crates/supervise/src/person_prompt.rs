@@ -1,19 +1,23 @@
 //! A person's prompt, or own command, on its way to the conversation. Used by the router and the session actor.
 
 use protocol::call::{Call, CallOrigin};
+use protocol::client::WhileBusy;
 use protocol::ids::CallId;
 use protocol::session::{ExpandedPrompt, PromptPart};
+use protocol::undo_prompt::is_undo;
 
 /// A prompt as it was typed, with the text that a slash command stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PersonPrompt {
     pub(crate) text: String,
     pub(crate) expanded: Option<Box<ExpandedPrompt>>,
+    /// What becomes of it while a turn runs.
+    pub(crate) busy: WhileBusy,
 }
 
 impl From<String> for PersonPrompt {
     fn from(text: String) -> Self {
-        Self { text, expanded: None }
+        Self { text, expanded: None, busy: WhileBusy::Queue }
     }
 }
 
@@ -41,7 +45,22 @@ impl PersonPrompt {
             model: None,
             typed_by: Some(by),
         };
-        Self { text: format!("!{command}"), expanded: Some(Box::new(expanded)) }
+        let expanded = Some(Box::new(expanded));
+        Self { text: format!("!{command}"), expanded, busy: WhileBusy::Queue }
+    }
+
+    /// The same, sent for the running turn. Only words join one: a command, a file or an undo is a turn of its own.
+    pub(crate) fn steering(self) -> Self {
+        let is_words = self.expanded.is_none() && !is_undo(&self.text);
+        let busy = match is_words && !self.text.trim().is_empty() {
+            true => WhileBusy::Steer,
+            false => WhileBusy::Queue,
+        };
+        Self { busy, ..self }
+    }
+
+    pub(crate) fn steers(&self) -> bool {
+        self.busy == WhileBusy::Steer
     }
 
     /// True for a person's own command without a word.

@@ -9,14 +9,16 @@ mod stream;
 use crate::person_prompt::{PersonPrompt, TypedCommand};
 use call::{CallRemarks, Executor};
 use protocol::call::{Call, CallOrigin};
-use protocol::client::ClientEvent;
+use protocol::client::{ClientEvent, WaitingText};
 use protocol::content::ModelRequest;
 use protocol::context::{Compaction, ContextReport, SummaryStep};
 use protocol::hook::{HookEvent, HookRefusal};
 use protocol::ids::CallId;
 use protocol::log::{LogLevel, LogLine};
 use protocol::provider::{FromProvider, ToProvider};
-use protocol::session::{FromSession, OpenTurn, SessionEvent, ToSession, TurnEnd, WorkerDeaths};
+use protocol::session::{
+    FromSession, JoiningWords, OpenTurn, SessionEvent, ToSession, TurnEnd, WorkerDeaths,
+};
 use std::collections::VecDeque;
 
 use crate::records::TurnRound;
@@ -117,6 +119,15 @@ const PROVIDER_DEATHS_PER_REQUEST: u32 = 5;
 /// model.
 const DEATHS_WITHOUT_PROGRESS: u32 = 3;
 
+/// Where a prompt waits.
+#[derive(Debug, PartialEq)]
+pub(crate) enum WaitingPlace {
+    /// Behind all others.
+    Last,
+    /// For the running turn, so before those that wait for its end: all of them, in their new order.
+    Among(Vec<PersonPrompt>),
+}
+
 /// Prompts that a person takes back, and those that go on waiting.
 #[derive(Debug)]
 pub(crate) struct TakenPrompts {
@@ -186,8 +197,52 @@ impl Router {
     }
 
     /// The prompts that wait, as they were typed.
-    pub(crate) fn queued_texts(&self) -> Vec<String> {
-        self.queue.iter().map(|prompt| prompt.text.clone()).collect()
+    pub(crate) fn waiting_texts(&self) -> Vec<WaitingText> {
+        let text = |prompt: &PersonPrompt| {
+            let (text, busy) = (prompt.text.clone(), prompt.busy);
+            WaitingText { text, busy }
+        };
+        self.queue.iter().map(text).collect()
+    }
+
+    /// Where this prompt waits. One on its way to the conversation stays the oldest on disk.
+    pub(crate) fn place_of(&self, prompt: &PersonPrompt) -> WaitingPlace {
+        let place = self.queue.iter().position(|waiting| !waiting.steers());
+        match place.filter(|_| prompt.steers() && self.unconfirmed.is_empty()) {
+            Some(place) => {
+                let mut all = self.queue();
+                all.insert(place, prompt.clone());
+                WaitingPlace::Among(all)
+            }
+            None => WaitingPlace::Last,
+        }
+    }
+
+    /// Tells the conversation of words that wait to join its turn, if any do.
+    pub(crate) fn steer(&mut self) -> Vec<RouteStep> {
+        let told = self.words_wait().filter(|_| self.ready && self.running.is_open);
+        told.map(RouteStep::ToSession).into_iter().collect()
+    }
+
+    /// That words wait to join a turn. A conversation that goes on with one hears it before the end of its replay.
+    pub(crate) fn words_wait(&self) -> Option<ToSession> {
+        let waits = self.queue.front().is_some_and(PersonPrompt::steers);
+        waits.then_some(ToSession::Joining(JoiningWords::Wait))
+    }
+
+    /// Gives the conversation the words that wait to join its turn. Each is on disk before it has them.
+    fn join(&mut self) -> Vec<RouteStep> {
+        let mut texts = Vec::new();
+        while self.queue.front().is_some_and(PersonPrompt::steers) {
+            texts.extend(self.queue.pop_front().map(|prompt| prompt.text));
+        }
+        let record = |text: &String| RouteStep::Record(SessionEvent::Joined { text: text.clone() });
+        let mut steps: Vec<_> = texts.iter().map(record).collect();
+        if !texts.is_empty() {
+            steps.push(RouteStep::Show(ClientEvent::Queue { waiting: self.waiting_texts() }));
+        }
+        steps.push(RouteStep::ToSession(ToSession::Joining(JoiningWords::Taken(texts))));
+        steps
     }
 
     /// The prompts that a person wants back to edit them: all that wait, or the newest one with this text alone.
@@ -241,8 +296,9 @@ impl Router {
     /// Sends a prompt. It is kept until the conversation has recorded it, however often that dies.
     pub(crate) fn prompt(&mut self, prompt: impl Into<PersonPrompt>) -> Vec<RouteStep> {
         self.queued_on_disk = QueuedOnDisk::No;
-        let PersonPrompt { text, expanded } = prompt.into();
-        self.unconfirmed.push_back(PersonPrompt { text: text.clone(), expanded: expanded.clone() });
+        let prompt = prompt.into();
+        self.unconfirmed.push_back(prompt.clone());
+        let PersonPrompt { text, expanded, busy: _ } = prompt;
         match self.ready {
             true => vec![RouteStep::ToSession(ToSession::Prompt { text, expanded })],
             false => Vec::new(),
@@ -266,15 +322,24 @@ impl Router {
                 self.ready = true;
                 let of_context = self.context.messages();
                 let prompts = self.unconfirmed.iter().cloned();
-                let prompts = prompts
-                    .map(|PersonPrompt { text, expanded }| ToSession::Prompt { text, expanded });
+                let prompts = prompts.map(|PersonPrompt { text, expanded, busy: _ }| {
+                    ToSession::Prompt { text, expanded }
+                });
                 let stop = self.stopping.then_some(ToSession::Interrupt);
-                of_context.chain(prompts).chain(stop).map(RouteStep::ToSession).collect()
+                let messages = of_context.chain(prompts).chain(stop).map(RouteStep::ToSession);
+                messages.collect::<Vec<_>>().into_iter().chain(self.steer()).collect()
             }
+            // A person's words are for the supervisor to record.
+            FromSession::Commit(SessionEvent::Joined { .. }) => {
+                let text = "words that no person sent were not recorded".to_owned();
+                vec![RouteStep::Log("session", LogLine { level: LogLevel::Warn, text })]
+            }
+            FromSession::TakeJoining => self.join(),
             FromSession::Commit(mut happened) => {
                 if is_progress(&happened) {
                     self.progressed();
                 }
+                let mut behind = Vec::new();
                 match &mut happened {
                     SessionEvent::Prompt { text, expanded } => {
                         // The supervisor grants the rules of a slash command, so its own copy counts.
@@ -284,6 +349,7 @@ impl Router {
                         self.running.is_open = true;
                         self.cut_short = None;
                         self.place = TurnRound { turn: self.place.turn + 1, round: 0 };
+                        behind = self.steer();
                     }
                     SessionEvent::TurnEnded { end } => {
                         (self.running.is_open, self.stopping) = (false, false);
@@ -301,9 +367,10 @@ impl Router {
                     SessionEvent::Answer { .. }
                     | SessionEvent::Called { .. }
                     | SessionEvent::BackgroundEnded { .. }
+                    | SessionEvent::Joined { .. }
                     | SessionEvent::Result { .. } => {}
                 }
-                vec![RouteStep::Record(happened)]
+                std::iter::once(RouteStep::Record(happened)).chain(behind).collect()
             }
             FromSession::Ask(request) => {
                 self.asked = Some(request.clone());
@@ -529,6 +596,7 @@ pub(crate) fn is_progress(happened: &SessionEvent) -> bool {
         SessionEvent::Called { call } => call.origin != CallOrigin::PinnedRead,
         SessionEvent::Result { origin, .. } => origin.is_model(),
         SessionEvent::Prompt { .. }
+        | SessionEvent::Joined { .. }
         | SessionEvent::Answer { .. }
         | SessionEvent::BackgroundEnded { .. } => true,
         // Each new conversation process asks for the summary again.

@@ -2,6 +2,7 @@
 
 use super::*;
 use protocol::call::CallOrigin;
+use protocol::client::WhileBusy;
 use protocol::content::{StopReason, Usage};
 use protocol::context::{CompactionCause, SummaryStep};
 use protocol::provider::AnswerDelta;
@@ -153,6 +154,117 @@ fn a_prompt_never_takes_the_place_of_one_behind_it() {
         ["second"].map(PersonPrompt::from),
         "the first is a prompt on disk"
     );
+}
+
+fn steering(text: &str) -> PersonPrompt {
+    PersonPrompt::from(text).steering()
+}
+
+/// A router whose turn runs.
+fn in_turn() -> Router {
+    let mut router = Router::default();
+    router.on_session_msg(FromSession::Ready);
+    router.prompt("first");
+    begin(&mut router, "first");
+    router
+}
+
+fn begin(router: &mut Router, text: &str) -> Vec<RouteStep> {
+    let text = text.to_owned();
+    router.on_session_msg(FromSession::Commit(SessionEvent::Prompt { text, expanded: None }))
+}
+
+fn hint() -> RouteStep {
+    RouteStep::ToSession(ToSession::Joining(JoiningWords::Wait))
+}
+
+fn taken(texts: &[&str]) -> RouteStep {
+    let texts = texts.iter().map(|&text| text.to_owned()).collect();
+    RouteStep::ToSession(ToSession::Joining(JoiningWords::Taken(texts)))
+}
+
+#[test]
+fn words_join_the_turn_in_their_order_once_they_are_on_disk() {
+    let mut router = in_turn();
+    assert!(router.steer().is_empty(), "none wait");
+    for text in ["one", "two"] {
+        assert_eq!(router.place_of(&steering(text)), WaitingPlace::Last);
+        router.enqueue(steering(text));
+        assert_eq!(router.steer(), [hint()]);
+    }
+    router.enqueue("behind".into());
+    let queue = |texts: &[(&str, WhileBusy)]| {
+        let waiting = texts.iter();
+        let waiting = waiting.map(|&(text, busy)| WaitingText { text: text.to_owned(), busy });
+        RouteStep::Show(ClientEvent::Queue { waiting: waiting.collect() })
+    };
+    let joined = |text: &str| RouteStep::Record(SessionEvent::Joined { text: text.to_owned() });
+    let steps = router.on_session_msg(FromSession::TakeJoining);
+    let behind = queue(&[("behind", WhileBusy::Queue)]);
+    assert_eq!(steps, [joined("one"), joined("two"), behind, taken(&["one", "two"])]);
+    assert!(router.steer().is_empty());
+    assert_eq!(router.on_session_msg(FromSession::TakeJoining), [taken(&[])]);
+}
+
+#[test]
+fn words_for_the_turn_wait_before_prompts_that_wait_for_its_end() {
+    let mut router = in_turn();
+    router.enqueue("behind".into());
+    assert!(router.steer().is_empty(), "it is a turn of its own");
+    let WaitingPlace::Among(all) = router.place_of(&steering("now")) else { panic!() };
+    assert_eq!(all, [steering("now"), "behind".into()]);
+    router.requeue(all);
+    assert_eq!(router.steer(), [hint()]);
+    let WaitingPlace::Among(all) = router.place_of(&steering("and this")) else { panic!() };
+    assert_eq!(all, [steering("now"), steering("and this"), "behind".into()]);
+
+    // The prompt on its way is the oldest on disk, so nothing goes before it.
+    let mut early = Router::default();
+    early.prompt("first");
+    early.enqueue("behind".into());
+    assert_eq!(early.place_of(&steering("now")), WaitingPlace::Last);
+}
+
+#[test]
+fn words_that_come_too_late_for_a_turn_are_the_next_prompt() {
+    let mut router = in_turn();
+    router.enqueue(steering("one"));
+    router.enqueue(steering("two"));
+    router.on_session_msg(FromSession::Commit(SessionEvent::TurnEnded { end: TurnEnd::Done }));
+    assert!(router.steer().is_empty(), "no turn runs");
+    let sent = ToSession::Prompt { text: "one".to_owned(), expanded: None };
+    assert_eq!(router.next_queued(), Some(vec![RouteStep::ToSession(sent)]));
+    let steps = begin(&mut router, "one");
+    assert!(matches!(&steps[..], [RouteStep::Record(_), told] if *told == hint()), "{steps:?}");
+}
+
+#[test]
+fn a_new_conversation_hears_of_words_that_its_turn_may_take() {
+    let mut router = in_turn();
+    router.enqueue(steering("one"));
+    router.session_down("x", &[]);
+    assert!(router.steer().is_empty(), "nobody hears it");
+    assert_eq!(router.on_session_msg(FromSession::Ready), [hint()]);
+}
+
+#[test]
+fn a_conversation_cannot_put_words_into_a_person_s_mouth() {
+    let mut router = in_turn();
+    router.enqueue(steering("one"));
+    let text = "one".to_owned();
+    let steps = router.on_session_msg(FromSession::Commit(SessionEvent::Joined { text }));
+    assert!(matches!(&steps[..], [RouteStep::Log(..)]), "{steps:?}");
+    assert_eq!(router.waiting_texts().len(), 1);
+}
+
+#[test]
+fn only_words_join_a_turn() {
+    for text in [":undo", " ", ""] {
+        assert!(!steering(text).steers(), "{text:?}");
+    }
+    let command = PersonPrompt::typed("ls".to_owned(), "desk".to_owned());
+    assert!(!command.steering().steers());
+    assert!(steering("undo it").steers());
 }
 
 /// A conversation is replayed when the calls of the one before it are over: those end at once.
@@ -447,7 +559,7 @@ fn the_rules_of_a_slash_command_are_those_that_were_sent_to_the_conversation() {
         let mut router = Router::default();
         router.on_session_msg(FromSession::Ready);
         let text = "/x".to_owned();
-        router.prompt(PersonPrompt { text: text.clone(), expanded: sent.clone() });
+        router.prompt(PersonPrompt { expanded: sent.clone(), ..text.clone().into() });
         let forged = SessionEvent::Prompt { text: text.clone(), expanded: expanded("bash") };
         let steps = router.on_session_msg(FromSession::Commit(forged));
         assert_eq!(steps, [RouteStep::Record(SessionEvent::Prompt { text, expanded: sent })]);

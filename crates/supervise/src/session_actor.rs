@@ -87,6 +87,7 @@ mod turn_rules;
 mod typed_prompt;
 mod unjudged;
 mod usage;
+mod waiting_prompts;
 mod wishes;
 mod workers;
 

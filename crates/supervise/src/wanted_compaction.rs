@@ -32,6 +32,7 @@ pub(crate) fn wanted_compaction(entries: &[JournalEntry]) -> Option<String> {
             | JournalRecord::TurnEnded { .. } => wanted = None,
             JournalRecord::Session(_)
             | JournalRecord::Queued { .. }
+            | JournalRecord::Joined { .. }
             | JournalRecord::TakenBack
             | JournalRecord::Closed
             | JournalRecord::Changed { .. }

@@ -9,7 +9,7 @@ use crate::question::{QuestionScroll, list_rows};
 use crate::row::{Links, Row};
 use crate::selection::{PlacedRow, Selection};
 use crate::theme::Theme;
-use client::{ConnectionState, Screen, TurnClock, display_width, one_line, status_row};
+use client::{ConnectionState, Screen, TurnClock, display_width, status_row, waiting_row};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use std::time::Instant;
@@ -242,9 +242,8 @@ fn bottom_rows(
     }
     let mut between = Vec::new();
     let queue = screen.queued();
-    for text in queue.iter().take(QUEUED) {
-        between
-            .push(Row::new(&format!("queued: {}", one_line(text, columns)), look.dim).cut(columns));
+    for prompt in queue.iter().take(QUEUED) {
+        between.push(Row::new(&waiting_row(prompt, columns), look.dim).cut(columns));
     }
     if queue.len() > QUEUED {
         between.push(Row::new(&format!("queued: {} more", queue.len() - QUEUED), look.dim));

@@ -300,6 +300,10 @@ impl FullScreen {
                 let items = choices::earlier(self.state.conversation.prompts(), screen.history());
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::History, items));
             }
+            // Tab sends a text the other way than Enter.
+            KeyPress::Tab if at_line && !empty && !asked && screen.turn() == TurnState::Working => {
+                return vec![ScreenInput::Key(key)];
+            }
             KeyPress::Tab if at_line && screen.items().questions().len() < 2 => {
                 self.state.panels = match self.state.panel_place(screen, self.tty.area().width) {
                     PanelPlace::Nowhere => PanelView::Shown,

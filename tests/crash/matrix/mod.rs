@@ -26,6 +26,7 @@
 
 mod cell;
 mod hooks;
+mod steering;
 mod table;
 
 use crate::support::dice::Dice;

@@ -18,6 +18,8 @@ pub(crate) enum Description<'a> {
     Began(&'a SessionHeader),
     /// A person asked.
     Prompt(&'a str),
+    /// A person's words joined the running turn.
+    Joined(&'a str),
     /// The text of an answer.
     Answer(String),
     /// The model, or something else, asked for a call.
@@ -83,6 +85,7 @@ impl Describer {
         Some(match &entry.record {
             JournalRecord::Session(header) => Description::Began(header),
             JournalRecord::Prompt { text, .. } => Description::Prompt(text),
+            JournalRecord::Joined { text } => Description::Joined(text),
             JournalRecord::Answer { blocks, .. } => {
                 let text = texts(blocks);
                 if text.trim().is_empty() {

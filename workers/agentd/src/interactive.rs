@@ -18,9 +18,9 @@ use client::{
     SupervisorSource, Terminal, TerminalGuard, TerminalMode, ThemeName, fleet_executable,
     sibling_executable,
 };
-use config::{UiKeys, UiNotify, UiView};
+use config::{UiBusy, UiKeys, UiNotify, UiView};
 use prompts::{PluginPlace, PromptPlaces};
-use protocol::client::{ClientRights, OtherClients, SessionStart, SessionStatus};
+use protocol::client::{ClientRights, OtherClients, SessionStart, SessionStatus, WhileBusy};
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use std::io::{self, IsTerminal};
@@ -141,6 +141,7 @@ fn attach_options(
         prompt,
         leader: String::new(),
         keys: LineKeys::Emacs,
+        busy: WhileBusy::Queue,
         first_words: None,
     }
 }
@@ -210,6 +211,10 @@ fn visit(
         .load(&project(flags)?, &plugin_settings(&flags.conversation.plugin_dir)?, trust)?
         .ui;
     entrance.leader = ui.leader;
+    entrance.busy = match ui.busy {
+        UiBusy::Queue => WhileBusy::Queue,
+        UiBusy::Steer => WhileBusy::Steer,
+    };
     entrance.keys = match ui.keys {
         UiKeys::Emacs => LineKeys::Emacs,
         UiKeys::Vim => LineKeys::Vim,

@@ -117,6 +117,8 @@ impl Wanted {
             if let Some(Description::Prompt(text)) = said {
                 prompts += 1;
                 matches.add(Place::Prompt(prompts), self.line_of(text));
+            } else if let Some(Description::Joined(text)) = said {
+                matches.add(Place::Prompt(prompts), self.line_of(text));
             } else if let Some(Description::Answer(text)) = said {
                 matches.add(Place::Answer(prompts), self.line_of(&text));
             }

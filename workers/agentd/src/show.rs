@@ -186,8 +186,10 @@ fn words(time_of: u64, said: &Description<'_>, calls: CallDetail) -> String {
             }),
         ),
         Description::Prompt(text) => {
-            let lines: Vec<_> = text.trim_end().lines().map(|line| format!("> {line}")).collect();
-            format!("\n{}  ({})\n\n", lines.join("\n"), time(time_of))
+            format!("\n{}  ({})\n\n", quoted(text), time(time_of))
+        }
+        Description::Joined(text) => {
+            format!("\n{}  ({}, joined the turn)\n\n", quoted(text), time(time_of))
         }
         Description::Answer(text) => format!("{}\n", text.trim_end()),
         Description::Proposed { call, tool, input } => match calls {
@@ -233,6 +235,11 @@ fn words(time_of: u64, said: &Description<'_>, calls: CallDetail) -> String {
     }
 }
 
+/// A person's words, marked as such.
+fn quoted(text: &str) -> String {
+    text.trim_end().lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
+}
+
 /// The protected files that you are asked about before the next command.
 fn tampered(names: &[String]) -> String {
     match names {
@@ -252,6 +259,9 @@ fn as_markdown(time_of: u64, said: &Description<'_>) -> String {
         ),
         Description::Prompt(text) => {
             format!("\n## {}\n\n{}\n", time(time_of), text.trim_end())
+        }
+        Description::Joined(text) => {
+            format!("\n### {}, joined the turn\n\n{}\n", time(time_of), text.trim_end())
         }
         Description::Answer(text) => format!("\n### Answer\n\n{}\n", text.trim_end()),
         Description::Proposed { call, tool, input } => {

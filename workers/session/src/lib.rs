@@ -46,9 +46,8 @@ fn run() -> Result<(), Box<dyn Error>> {
             // `Begin` will carry the newest values.
             Ok(
                 ToSession::System { .. }
-                | ToSession::Bounds(_)
+                | ToSession::Setting(_)
                 | ToSession::Model { .. }
-                | ToSession::Mode(_)
                 | ToSession::Pinned(_)
                 | ToSession::Servers(ServerNews::Tools { .. }),
             ) => {}
@@ -63,6 +62,7 @@ fn run() -> Result<(), Box<dyn Error>> {
                 | ToSession::HooksDue(_)
                 | ToSession::Servers(ServerNews::Due(_))
                 | ToSession::Interrupt
+                | ToSession::Joining(_)
                 | ToSession::Describe
                 | ToSession::Compact { .. }
                 | ToSession::EditSummary(_),
@@ -77,8 +77,10 @@ fn run() -> Result<(), Box<dyn Error>> {
             Err(ChannelError::Closed) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
+        ipc::step!("session: words join", if matches!(word, ToSession::Joining(protocol::session::JoiningWords::Taken(_))));
         for said in session.step(word) {
             ipc::step!("session: before commit", if matches!(said, FromSession::Commit(_)));
+            ipc::step!("session: before words join", if matches!(said, FromSession::TakeJoining));
             ipc::step!("session: before run", if matches!(said, FromSession::Run { .. }));
             note(&said);
             say.send(&said)?;
@@ -105,6 +107,7 @@ fn note(said: &FromSession) {
         | FromSession::Context(_)
         | FromSession::Notice { .. }
         | FromSession::StatPinned { .. }
+        | FromSession::TakeJoining
         | FromSession::Ahead { .. }
         | FromSession::Pong(_)
         | FromSession::Log(_) => {}

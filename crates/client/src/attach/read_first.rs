@@ -122,6 +122,7 @@ mod tests {
             prompt: None,
             leader: "Ctrl-\\".to_owned(),
             keys: crate::LineKeys::Emacs,
+            busy: protocol::client::WhileBusy::Queue,
             first_words: None,
         };
         let mut screen = Screen::new(options);

@@ -30,6 +30,7 @@ impl Desk {
             prompt: None,
             leader: "Ctrl-\\".to_owned(),
             keys: crate::LineKeys::Emacs,
+            busy: protocol::client::WhileBusy::Queue,
             first_words: None,
         };
         let screen = Screen::new(options);

@@ -178,6 +178,7 @@ pub const COMMANDS: &[(&str, &str)] = &[
 /// The keys, for the same page.
 pub const KEYS: &[(&str, &str)] = &[
     ("Enter, Alt-Enter", "send; insert a new line, as \\ and Enter do"),
+    ("Enter, Tab", "while a turn runs: join it; wait for its end (ui.busy)"),
     ("/NAME ARGUMENTS", "send the text of a slash command or a skill"),
     ("!COMMAND", "run it in the sandbox; the next prompt has its output"),
     ("#TEXT", "append the line to AGENTS.md, or remember it: a list asks"),

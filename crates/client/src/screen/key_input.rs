@@ -12,7 +12,9 @@ use super::{
     TurnState,
 };
 use crate::screen_items::{CallBlock, ScreenItem};
-use protocol::client::{FromClient, SessionQuery, SessionStart, SessionWish, SettingChange};
+use protocol::client::{
+    FromClient, SessionQuery, SessionStart, SessionWish, SettingChange, WhileBusy,
+};
 use protocol::session::TASK;
 
 /// Events of one page of earlier ones.
@@ -112,7 +114,7 @@ impl Screen {
             self.editor.stash();
         }
         self.editor.set(line);
-        self.enter()
+        self.enter(self.options.busy)
     }
 
     /// Enter was pressed before the question could be read.
@@ -194,15 +196,18 @@ impl Screen {
                 return self.say_hint(WATCHING);
             }
             KeyPress::Enter if self.editor.continue_line() => {}
-            KeyPress::Enter if self.is_word_that_leaves() => self.pending = Pending::Leaving,
-            KeyPress::Enter => return self.enter(),
+            KeyPress::Enter if leaves(&self.editor.text()) => self.pending = Pending::Leaving,
+            KeyPress::Enter => return self.enter(self.options.busy),
+            KeyPress::Tab if self.turn == TurnState::Working => {
+                return self.enter(self.options.busy.other());
+            }
             KeyPress::Up if self.editor.is_empty() && !self.prompts.queued.is_empty() => {
                 if !self.may_answer() {
                     return self.say_hint(WATCHING);
                 }
                 return self.to_session(|session| FromClient::TakeBack { session, only: None });
             }
-            KeyPress::Control('s') => return self.stash(),
+            KeyPress::Control('s') => return stash(self),
             KeyPress::Control('b') => return self.send_to_background(),
             KeyPress::Control('t') => return running_list::ask(self),
             KeyPress::Control('v') if !self.may_answer() => return self.say_hint(WATCHING),
@@ -210,15 +215,6 @@ impl Screen {
             key => self.editor.key(key),
         }
         Vec::new()
-    }
-
-    /// Ctrl-S: the draft is put away, or comes back.
-    fn stash(&mut self) -> Vec<ScreenEffect> {
-        match self.editor.stash() {
-            Stashed::Away => self.say_hint("put away; Ctrl-S on an empty line gives it back"),
-            Stashed::Back => Vec::new(),
-            Stashed::Nothing => self.say_hint("no text was put away"),
-        }
     }
 
     /// Ctrl-B: the commands and sub-agents that run go on in the background. Where none runs, it is the key of other
@@ -238,20 +234,16 @@ impl Screen {
         self.to_session(|session| FromClient::Wish { session, wish })
     }
 
-    fn is_word_that_leaves(&self) -> bool {
-        matches!(self.editor.text().trim_end(), "exit" | "quit" | "/exit" | "/quit")
-    }
-
     /// The line is done: a command, or a prompt. The bare words are prompts of a terminal of lines, which does not tell
     /// a typed line from one of a paste.
-    fn enter(&mut self) -> Vec<ScreenEffect> {
+    fn enter(&mut self, busy: WhileBusy) -> Vec<ScreenEffect> {
         match self.editor.text().trim() {
             "" => return Vec::new(),
             "/rewind" => {
                 self.editor.take();
                 return self.command(":rewind");
             }
-            "/exit" | "/quit" if self.is_word_that_leaves() => return self.leave_by_word(),
+            "/exit" | "/quit" if leaves(&self.editor.text()) => return self.leave_by_word(),
             text if text.starts_with(':') => {
                 let text = self.editor.take();
                 return self.command(text.trim());
@@ -267,13 +259,13 @@ impl Screen {
         let text = self.editor.take();
         match line_marks::note_of(&text) {
             Some(note) => line_marks::list_places(note),
-            None => self.prompt(text),
+            None => self.prompt(text, busy),
         }
     }
 
-    pub(super) fn prompt(&mut self, text: String) -> Vec<ScreenEffect> {
+    pub(super) fn prompt(&mut self, text: String, busy: WhileBusy) -> Vec<ScreenEffect> {
         self.prompts.sent.push(text.clone());
-        self.to_session(|session| line_marks::message(session, text))
+        self.to_session(|session| line_marks::message(session, text, busy))
     }
 
     pub(super) fn leave_by_word(&mut self) -> Vec<ScreenEffect> {
@@ -314,7 +306,9 @@ impl Screen {
                 self.say_hint("not connected yet; try again in a moment")
             }
             // It is queued like a prompt and is a turn of its own.
-            ColonCommand::Undo(what) => self.prompt(format!(":undo {what}").trim_end().to_owned()),
+            ColonCommand::Undo(what) => {
+                self.prompt(format!(":undo {what}").trim_end().to_owned(), WhileBusy::Queue)
+            }
             ColonCommand::Paste => self.paste_image(),
             ColonCommand::Rewind(None) => self.list_rewind_points(),
             ColonCommand::Rewind(Some((seq, scope))) => self.rewind(seq, scope),
@@ -388,4 +382,18 @@ impl Screen {
         let session = self.session().cloned();
         session.map(|session| ScreenEffect::Send(word(session))).into_iter().collect()
     }
+}
+
+/// Ctrl-S: the draft is put away, or comes back.
+fn stash(screen: &mut Screen) -> Vec<ScreenEffect> {
+    match screen.editor.stash() {
+        Stashed::Away => screen.say_hint("put away; Ctrl-S on an empty line gives it back"),
+        Stashed::Back => Vec::new(),
+        Stashed::Nothing => screen.say_hint("no text was put away"),
+    }
+}
+
+/// True for the words that leave the terminal.
+fn leaves(text: &str) -> bool {
+    matches!(text.trim_end(), "exit" | "quit" | "/exit" | "/quit")
 }

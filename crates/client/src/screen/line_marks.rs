@@ -3,7 +3,7 @@
 
 use super::{Screen, ScreenEffect};
 use crate::screen_items::ScreenItem;
-use protocol::client::{FromClient, SessionWish};
+use protocol::client::{FromClient, SessionWish, WhileBusy};
 use protocol::hidden::without_hidden;
 use protocol::ids::SessionId;
 
@@ -71,14 +71,14 @@ pub fn note_of(input: &str) -> Option<&str> {
 }
 
 /// The message that an entered line is. A space before the mark makes it a prompt, and so does a second line.
-pub(super) fn message(session: SessionId, text: String) -> FromClient {
+pub(super) fn message(session: SessionId, text: String, busy: WhileBusy) -> FromClient {
     // Of several lines it was pasted, or is made of several texts that came back into the line.
     match text.strip_prefix('!').filter(|command| !command.contains('\n')) {
         Some(command) => {
             let wish = SessionWish::Run { command: command.to_owned() };
             FromClient::Wish { session, wish }
         }
-        None => FromClient::Prompt { session, text, form: None },
+        None => FromClient::Prompt { session, text, form: None, busy },
     }
 }
 

@@ -13,7 +13,7 @@ use crate::session_facts::SessionFacts;
 use protocol::call::CallOrigin;
 use protocol::client::{
     ClientEvent, ClientRights, DetachReason, FromClient, NumberedEvent, OtherClients, Prices,
-    RequestFailure, SettingChange, ToClient,
+    RequestFailure, SettingChange, ToClient, WaitingText, WhileBusy,
 };
 use protocol::content::Usage;
 use protocol::ids::SessionId;
@@ -162,7 +162,12 @@ impl Screen {
         let first = first.map(|words| ScreenEffect::Show(ScreenItem::Note(words.to_owned())));
         let prompt = self.options.prompt.take().map(|text| {
             self.prompts.sent.push(text.clone());
-            ScreenEffect::Send(FromClient::Prompt { session, text, form: None })
+            ScreenEffect::Send(FromClient::Prompt {
+                session,
+                text,
+                form: None,
+                busy: WhileBusy::Queue,
+            })
         });
         not_rewound.into_iter().chain(first).chain(prompt).collect()
     }
@@ -297,8 +302,8 @@ impl Screen {
                 self.list.decided(call);
                 self.hint = None;
             }
-            ClientEvent::Queue { texts } => {
-                self.prompts.are_queued(texts);
+            ClientEvent::Queue { waiting } => {
+                self.prompts.are_queued(waiting);
             }
             // It is unknown which of the two models gave the replayed answers.
             ClientEvent::Changed { change: SettingChange::Model(_), .. } => {
@@ -370,15 +375,15 @@ impl UnstartedPrompts {
     }
 
     /// The queue has these.
-    fn are_queued(&mut self, texts: &[String]) {
-        self.queued = texts.to_vec();
-        texts.iter().for_each(|text| self.confirm(text));
+    fn are_queued(&mut self, waiting: &[WaitingText]) {
+        self.queued = waiting.to_vec();
+        waiting.iter().for_each(|prompt| self.confirm(&prompt.text));
     }
 
     /// It is in the input line again.
     fn taken_back(&mut self, text: &str) {
         self.confirm(text);
-        let place = self.queued.iter().rposition(|queued| queued == text);
+        let place = self.queued.iter().rposition(|queued| queued.text == text);
         place.map(|place| self.queued.remove(place));
     }
 }

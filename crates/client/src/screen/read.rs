@@ -5,7 +5,7 @@ use super::{AnswerUsage, AttachOptions, ConnectionState, Focus, Screen, TurnStat
 use crate::cost::sum;
 use crate::screen_items::ScreenItems;
 use crate::session_facts::SessionFacts;
-use protocol::client::{Prices, SessionRow};
+use protocol::client::{Prices, SessionRow, WaitingText};
 use protocol::content::Usage;
 use protocol::ids::SessionId;
 use protocol::judgement::Question;
@@ -77,7 +77,7 @@ impl Screen {
 
     /// Prompts that wait for the running turn to end.
     #[must_use]
-    pub fn queued(&self) -> &[String] {
+    pub fn queued(&self) -> &[WaitingText] {
         &self.prompts.queued
     }
 

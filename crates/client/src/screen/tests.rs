@@ -12,10 +12,10 @@ use crate::colour::Colour;
 use crate::line_view::{LineView, LiveArea};
 use crate::live_rows::live_rows;
 use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
-use protocol::client::ModelFacts;
 use protocol::client::{
     AnswerPart, ClientEvent, DetachReason, NextTry, NumberedEvent, SettingChange,
 };
+use protocol::client::{ModelFacts, WaitingText, WhileBusy};
 use protocol::client::{PromptUse, SessionQuery, SessionWish};
 use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
@@ -41,6 +41,7 @@ fn entrance(rights: ClientRights) -> AttachOptions {
         prompt: None,
         leader: "Ctrl-\\".to_owned(),
         keys: crate::LineKeys::Emacs,
+        busy: WhileBusy::Queue,
         first_words: None,
     }
 }
@@ -60,6 +61,13 @@ fn opened(session: SessionId) -> ScreenInput {
         warnings: Vec::new(),
         temp: protocol::confinement::FilePath::from(std::path::PathBuf::from("/t/tmp")),
     })
+}
+
+/// Prompts that wait for the end of the turn.
+fn queued(texts: &[&str]) -> ClientEvent {
+    let busy = WhileBusy::Queue;
+    let waiting = texts.iter().map(|&text| WaitingText { text: text.to_owned(), busy });
+    ClientEvent::Queue { waiting: waiting.collect() }
 }
 
 #[test]
@@ -542,7 +550,7 @@ fn the_turn_is_stopped_and_the_session_stays() {
 #[test]
 fn the_queue_is_taken_back_before_what_was_typed() {
     let mut screen = screen();
-    screen.update(event(1, ClientEvent::Queue { texts: vec!["one".to_owned(), "two".to_owned()] }));
+    screen.update(event(1, queued(&["one", "two"])));
     let effects = screen.update(ScreenInput::Key(KeyPress::Up));
     assert_eq!(
         effects,
@@ -600,7 +608,12 @@ fn commands_change_settings_and_everybody_sees_it() {
 fn undoing_is_said_as_words_are_and_comes_back_like_them_where_nobody_took_it() {
     let mut screen = screen();
     types(&mut screen, ":undo");
-    let want = FromClient::Prompt { session: session(), text: ":undo".to_owned(), form: None };
+    let want = FromClient::Prompt {
+        session: session(),
+        text: ":undo".to_owned(),
+        form: None,
+        busy: WhileBusy::Queue,
+    };
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), [ScreenEffect::Send(want)]);
     assert_eq!(screen.unconfirmed(), [":undo"]);
     screen
@@ -611,8 +624,29 @@ fn undoing_is_said_as_words_are_and_comes_back_like_them_where_nobody_took_it() 
         session: session(),
         text: ":undo all src/a  b.rs".to_owned(),
         form: None,
+        busy: WhileBusy::Queue,
     };
     assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), [ScreenEffect::Send(want)]);
+}
+
+#[test]
+fn enter_and_tab_send_a_prompt_each_its_own_way_while_a_turn_runs() {
+    for busy in [WhileBusy::Queue, WhileBusy::Steer] {
+        let mut screen = screen();
+        screen.options.busy = busy;
+        screen
+            .update(event(1, ClientEvent::Prompt { text: "go".to_owned(), of: PromptUse::Prompt }));
+        for (key, want) in [(KeyPress::Enter, busy), (KeyPress::Tab, busy.other())] {
+            types(&mut screen, "only three");
+            let sent = screen.update(ScreenInput::Key(key));
+            let [FromClient::Prompt { busy, .. }] = says(&sent)[..] else { panic!("{sent:?}") };
+            assert_eq!(*busy, want, "{key:?}");
+        }
+        // Without a turn, Tab sends nothing.
+        screen.update(event(2, ClientEvent::TurnEnded { end: TurnEnd::Done }));
+        types(&mut screen, "only three");
+        assert_eq!(screen.update(ScreenInput::Key(KeyPress::Tab)), []);
+    }
 }
 
 #[test]
@@ -997,7 +1031,7 @@ fn earlier_events_are_asked_for_before_the_first_one_seen() {
 fn rows_fit_the_terminal_whatever_its_size() {
     let mut screen = screen();
     screen.update(event(1, question(1, &["bash:日本語日本語日本語日本語 *"])));
-    screen.update(event(1, ClientEvent::Queue { texts: vec!["日本語".repeat(50); 9] }));
+    screen.update(event(1, queued(&[&*"日本語".repeat(50); 9])));
     screen.update(ScreenInput::Paste("long ".repeat(400)));
     for (columns, height) in [(1, 1), (2, 3), (7, 4), (80, 24), (200, 5)] {
         let live = live_rows(&screen, None, (columns, height));
@@ -1121,7 +1155,7 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
     assert_eq!(back(&mut lost, None), "second\ntyped");
     assert!(lost.hint.is_some_and(|hint| hint.contains("press Enter to send it")));
     let kept = ClientEvent::Prompt { text: "second".to_owned(), of: PromptUse::Prompt };
-    let queued = ClientEvent::Queue { texts: vec!["second".to_owned()] };
+    let queued = queued(&["second"]);
     for on_disk in [event(2, kept), event(1, queued)] {
         let mut screen = said();
         assert_eq!(back(&mut screen, Some(on_disk)), "typed");

@@ -173,7 +173,10 @@ fn a_turn_that_was_left_in_order_is_open_again_once_it_goes_on() {
         // Long enough that a list does not read it whole, and short.
         for before in [
             Vec::new(),
-            vec![JournalRecord::Queued { text: "q".repeat(30_000), expanded: None }; 10],
+            vec![
+                JournalRecord::Queued { text: "q".repeat(30_000), steers: false, expanded: None };
+                10
+            ],
         ] {
             let sessions = tempdir().unwrap();
             let past = written(sessions.path(), &[before, records.clone()].concat());

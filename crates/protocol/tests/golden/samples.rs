@@ -4,7 +4,9 @@ use protocol::call::{
     Call, CallOrigin, CallStage, ProbeReport, ProbedPath, ProcessUsage, RunReport, TamperRemedy,
     TamperedFile, ToolResult,
 };
-use protocol::client::{DaemonStatus, ProcessRow, SessionRequest, SessionRow};
+use protocol::client::{
+    DaemonStatus, ProcessRow, SessionRequest, SessionRow, WaitingText, WhileBusy,
+};
 use protocol::confinement::{
     Confinement, Enforced, FilePath, GitSettings, Limits, PathAct, PrivateDir, ProcessAct,
     ProxyConnection, Refusal, SocketSpec, Subject,
@@ -19,7 +21,10 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Ask, Effect, EffectReach, JudgedCall, Question, Rule, RuleSet};
 use protocol::log::LogLine;
 use protocol::provider::ProviderTimeouts;
-use protocol::session::{OfferedTool, SessionSetup, WorkerDeaths};
+use protocol::session::{
+    ConversationSetting, JoiningWords, OfferedTool, SessionBounds, SessionSetup, TaskUse,
+    WorkerDeaths,
+};
 use protocol::store::{CacheKey, CachedResult, FileBackup, MayHaveChanged, StoreSetup};
 use protocol::tool::{CageOrder, FromCage, FromCall, Handover, JudgedPath, ToCall};
 use protocol::web::{HostRight, PrivateNetworks, RedirectScope, WebAddress, WebSettings};
@@ -52,6 +57,7 @@ goldens! {
             result: result(),
         },
         TurnEnded => SessionEvent::TurnEnded { end: protocol::session::TurnEnd::Done },
+        Joined => SessionEvent::Joined { text: text("only three") },
         Compacted => SessionEvent::Compacted(compaction()),
     }
     context::ContextKind {
@@ -170,11 +176,7 @@ goldens! {
             tool: text("bash"),
             result: result(),
         },
-        Bounds => ToSession::Bounds(protocol::session::SessionBounds {
-            tasks: 4,
-            used: protocol::session::TaskUse { calls: 7, cost: None },
-            ..protocol::session::SessionBounds::default()
-        }),
+        Setting => ToSession::Setting(ConversationSetting::Bounds(session_bounds())),
         HooksDue => ToSession::HooksDue(protocol::hook::HookOccasion {
             event: protocol::hook::HookEvent::Notification,
             subject: text("permission_prompt"),
@@ -185,7 +187,6 @@ goldens! {
         Describe => ToSession::Describe,
         Compact => ToSession::Compact { focus: text("tests") },
         EditSummary => ToSession::EditSummary(summary()),
-        Mode => ToSession::Mode(protocol::judgement::PermissionMode::Plan),
         System => ToSession::System { text: "You are at work.".into() },
         Pinned => ToSession::Pinned(protocol::session::PinnedNews::Files(vec![text("src/lib.rs")])),
         Servers => ToSession::Servers(protocol::mcp::ServerNews::Due(protocol::mcp::ServerStart {
@@ -198,6 +199,7 @@ goldens! {
             facts: facts(),
         },
         Ping => ToSession::Ping(u64::MAX),
+        Joining => ToSession::Joining(JoiningWords::Wait),
     }
     pinned::PinnedNews {
         Files => protocol::session::PinnedNews::Files(vec![text("src/lib.rs")]),
@@ -288,6 +290,7 @@ goldens! {
         Pong => FromSession::Pong(7),
         Log => FromSession::Log(log()),
         Ahead => FromSession::Ahead { call: call() },
+        TakeJoining => FromSession::TakeJoining,
     }
     provider::SourceSetup {
         Server => SourceSetup::Server(protocol::provider::ModelServer {
@@ -670,6 +673,19 @@ goldens! {
     client::PromptUse {
         Prompt => protocol::client::PromptUse::Prompt,
         Command => protocol::client::PromptUse::Command,
+        Joined => protocol::client::PromptUse::Joined,
+    }
+    client::WhileBusy {
+        Queue => WhileBusy::Queue,
+        Steer => WhileBusy::Steer,
+    }
+    session::ConversationSetting {
+        Bounds => ConversationSetting::Bounds(session_bounds()),
+        Mode => ConversationSetting::Mode(protocol::judgement::PermissionMode::Plan),
+    }
+    session::JoiningWords {
+        Wait => JoiningWords::Wait,
+        Taken => JoiningWords::Taken(vec![text("only three")]),
     }
     client::OtherClients {
         Stay => OtherClients::Stay,
@@ -749,6 +765,7 @@ goldens! {
             session: session_id(),
             text: text("p"),
             form: Some(protocol::client::AnswerForm { words: text("f"), schema: text("{}") }),
+            busy: WhileBusy::Steer,
         },
         Answer => FromClient::Answer {
             call: call_id(),
@@ -817,7 +834,9 @@ goldens! {
         },
         InBackground => ClientEvent::InBackground { call: call_id(), text: text("runs") },
         Notice => ClientEvent::Notice { text: text("thinking is left out") },
-        Queue => ClientEvent::Queue { texts: vec![text("next")] },
+        Queue => ClientEvent::Queue {
+            waiting: vec![WaitingText { text: text("next"), busy: WhileBusy::Steer }],
+        },
         Changed => ClientEvent::Changed {
             change: protocol::client::SettingChange::Mode(protocol::judgement::PermissionMode::Plan),
             by: text("terminal 1"),
@@ -1273,6 +1292,10 @@ fn server_question() -> protocol::mcp::ServerQuestion {
         message: text("Which?"),
         wants: protocol::mcp::ServerWants::Form(text("{}")),
     }
+}
+
+fn session_bounds() -> SessionBounds {
+    SessionBounds { tasks: 4, used: TaskUse { calls: 7, cost: None }, ..SessionBounds::default() }
 }
 
 fn text(words: &str) -> String {

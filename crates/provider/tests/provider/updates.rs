@@ -163,3 +163,24 @@ fn that_no_tool_may_be_called_is_said_beside_the_tools() {
         assert_eq!(body(api, &asked).pointer(place), None, "{api:?}: no tools");
     }
 }
+
+/// What a person says while calls run comes behind their results, as words of the person.
+#[test]
+fn words_behind_results_are_the_person_s_in_each_interface() {
+    let mut blocks = two_results();
+    blocks.push(ContentBlock::Text { text: "only three".into() });
+    let ask = request(blocks, None);
+    let last = |body: &Value, list: &str| body[list].as_array().unwrap().last().unwrap().clone();
+    let anthropic = last(&body(Api::Anthropic, &ask), "messages")["content"].clone();
+    let kinds: Vec<_> = anthropic.as_array().unwrap().iter().map(|it| &it["type"]).collect();
+    assert_eq!(kinds, ["tool_result", "tool_result", "text"]);
+    assert_eq!(anthropic[2]["text"], "only three");
+    let chat = last(&body(Api::Chat, &ask), "messages");
+    assert_eq!((&chat["role"], &chat["content"]), (&json!("user"), &json!("only three")));
+    let responses = last(&body(Api::Responses, &ask), "input");
+    assert_eq!(responses["role"], "user", "{responses}");
+    assert!(responses["content"].to_string().contains("only three"), "{responses}");
+    let gemini = last(&body(Api::Gemini, &ask), "contents");
+    assert_eq!(gemini["role"], "user");
+    assert_eq!(gemini["parts"], json!([{"text": "only three"}]), "apart from the results");
+}

@@ -25,6 +25,13 @@ impl History {
         }
     }
 
+    /// Words that join the turn, behind the results of its round.
+    pub(super) fn joined(&mut self, text: &str) {
+        self.say_pending();
+        self.close();
+        self.user_says(text);
+    }
+
     /// The place of the next block.
     fn mark(&self) -> TurnMark {
         TurnMark {

@@ -59,7 +59,9 @@ impl RoundEdits {
             }
             SessionEvent::Called { call } => self.called(call, tools, reader),
             SessionEvent::Result { call, result, .. } => return self.ended(call, result),
-            SessionEvent::BackgroundEnded { .. } | SessionEvent::Compacted { .. } => {}
+            SessionEvent::BackgroundEnded { .. }
+            | SessionEvent::Joined { .. }
+            | SessionEvent::Compacted { .. } => {}
         }
         None
     }

@@ -70,6 +70,7 @@ impl OtherChanges {
             }
             SessionEvent::Answer { .. }
             | SessionEvent::TurnEnded { .. }
+            | SessionEvent::Joined { .. }
             | SessionEvent::Compacted { .. } => {}
         }
     }

@@ -10,8 +10,8 @@ use protocol::context::{
 use protocol::ids::CallId;
 use protocol::provider::{AnswerDelta, FromProvider, ProviderFailure};
 use protocol::session::{
-    FileStamp, FromSession, OpenTurn, PinnedNews, PinnedStamp, SessionEvent, SessionSetup,
-    ToSession, TurnEnd,
+    FileStamp, FromSession, JoiningWords, OpenTurn, PinnedNews, PinnedStamp, SessionEvent,
+    SessionSetup, ToSession, TurnEnd,
 };
 use std::collections::{HashMap, HashSet};
 
@@ -138,6 +138,9 @@ fn word() -> impl Strategy<Value = Word> {
         3 => short(&["", " ", "do"]).prop_map(|text| Word::Fixed(ToSession::Prompt { text, expanded: None })),
         8 => proptest::sample::select(&[FileStamp::Missing, FileStamp::Unknown][..])
             .prop_map(Word::Stamps),
+        3 => Just(Word::Fixed(ToSession::Joining(JoiningWords::Wait))),
+        6 => proptest::collection::vec(short(&["", " ", "and then"]), 0..3)
+            .prop_map(|texts| Word::Fixed(ToSession::Joining(JoiningWords::Taken(texts)))),
         1 => Just(Word::Fixed(ToSession::Interrupt)),
         2 => Just(Word::Fixed(ToSession::Compact { focus: String::new() })),
         2 => round().prop_map(|round| Word::Stream(round, FromProvider::Failed {
@@ -231,6 +234,7 @@ fn happened() -> impl Strategy<Value = SessionEvent> {
             })
             .prop_map(SessionEvent::Compacted),
         step().prop_map(SessionEvent::Compacted),
+        short(&["", "and then"]).prop_map(|text| SessionEvent::Joined { text }),
     ]
 }
 
@@ -326,9 +330,12 @@ impl Watch {
                 self.open_round = None;
             }
             FromSession::Commit(SessionEvent::Compacted { .. }) => {}
-            FromSession::Commit(SessionEvent::BackgroundEnded { .. }) => {
+            FromSession::Commit(
+                SessionEvent::BackgroundEnded { .. } | SessionEvent::Joined { .. },
+            ) => {
                 prop_assert!(false, "the supervisor records it");
             }
+            FromSession::TakeJoining => prop_assert_eq!(self.open_round, None),
             FromSession::CancelCall(call) => prop_assert!(self.running.contains(call)),
             FromSession::Commit(SessionEvent::Prompt { .. })
             | FromSession::StatPinned { .. }
@@ -381,6 +388,14 @@ struct Keeper {
 
 impl Keeper {
     fn tell(&mut self, word: ToSession) {
+        if matches!(word, ToSession::Joining(JoiningWords::Taken(_))) {
+            // Said where it is asked for.
+            return;
+        }
+        self.told(word);
+    }
+
+    fn told(&mut self, word: ToSession) {
         if let ToSession::BackgroundEnded { call, tool, result } = &word {
             let (call, tool, result) = (call.clone(), tool.clone(), result.clone());
             self.journal.push(SessionEvent::BackgroundEnded { call, tool, result });
@@ -399,6 +414,11 @@ impl Keeper {
                 FromSession::Ask(request) => {
                     self.round = request.round;
                     self.last_messages = request.messages;
+                }
+                FromSession::TakeJoining => {
+                    let text = "words that join".to_owned();
+                    self.journal.push(SessionEvent::Joined { text: text.clone() });
+                    self.told(ToSession::Joining(JoiningWords::Taken(vec![text])));
                 }
                 _ => {}
             }

@@ -6,6 +6,7 @@ mod aside_hooks;
 mod background;
 mod compact_hooks;
 mod event_hooks;
+mod joining;
 mod laws;
 mod own;
 mod pinned;

@@ -129,6 +129,7 @@ pub(crate) enum ClientToSession {
         client: ActorRef<ClientMsg>,
         text: String,
         form: Option<protocol::client::AnswerForm>,
+        busy: protocol::client::WhileBusy,
     },
     TakeBack(ActorRef<ClientMsg>),
     Withdraw {

@@ -6,7 +6,7 @@ use crate::person_prompt::PersonPrompt;
 use call::{Cut, interruption, note_of_person};
 use journal::{BasisRecord, JournalEntry, JournalRecord, QueuedPrompt};
 use protocol::call::{Call, CallOrigin, CallStage, Outcome, ToolResult};
-use protocol::client::{ClientEvent, NumberedEvent, PromptUse, SettingChange};
+use protocol::client::{ClientEvent, NumberedEvent, PromptUse, SettingChange, WhileBusy};
 use protocol::confinement::{FilePath, Network};
 use protocol::context::Compaction;
 use protocol::ids::{CallId, SessionId};
@@ -68,6 +68,7 @@ fn happened(
 ) -> Option<SessionEvent> {
     match record {
         JournalRecord::Prompt { text, expanded } => Some(SessionEvent::Prompt { text, expanded }),
+        JournalRecord::Joined { text } => Some(SessionEvent::Joined { text }),
         JournalRecord::Answer { round, blocks, usage, cost } => {
             Some(SessionEvent::Answer { round, blocks, usage, cost })
         }
@@ -192,6 +193,7 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
             let of = if is_typed { PromptUse::Command } else { PromptUse::Prompt };
             Some(ClientEvent::Prompt { text, of })
         }
+        JournalRecord::Joined { text } => Some(ClientEvent::Prompt { text, of: PromptUse::Joined }),
         JournalRecord::Answer { blocks, usage, round: _, cost: _ } => {
             Some(ClientEvent::Answer { blocks, usage })
         }
@@ -327,8 +329,9 @@ pub(crate) fn learned_rules(mut rules: Vec<Rule>) -> Vec<Rule> {
 
 /// A prompt that waits.
 pub(crate) fn queued_prompt(queued: QueuedPrompt) -> PersonPrompt {
-    let QueuedPrompt { text, expanded } = queued;
-    PersonPrompt { text, expanded }
+    let QueuedPrompt { text, steers, expanded } = queued;
+    let busy = if steers { WhileBusy::Steer } else { WhileBusy::Queue };
+    PersonPrompt { text, expanded, busy }
 }
 
 fn id(session: &SessionId, number: u32) -> CallId {

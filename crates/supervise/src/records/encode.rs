@@ -6,7 +6,7 @@ use crate::person_prompt::PersonPrompt;
 use call::{CallConclusion, CallFacts, CallRecord, Contained, Cut, tampered_in_words};
 use journal::{JournalRecord, StoredPath};
 use protocol::call::{Call, CallOrigin, ToolResult};
-use protocol::client::SettingChange;
+use protocol::client::{SettingChange, WhileBusy};
 use protocol::confinement::Network;
 use protocol::content::ContentBlock;
 use protocol::context::Compaction;
@@ -38,6 +38,7 @@ pub(crate) fn session_event(
         }
         SessionEvent::TurnEnded { end } => JournalRecord::TurnEnded { end: turn_end(end) },
         SessionEvent::Compacted(compaction) => compacted(compaction),
+        SessionEvent::Joined { text } => JournalRecord::Joined { text },
     }
 }
 
@@ -78,8 +79,8 @@ fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> JournalRecord {
 
 /// A prompt that waits.
 pub(crate) fn queued(prompt: PersonPrompt) -> JournalRecord {
-    let PersonPrompt { text, expanded } = prompt;
-    JournalRecord::Queued { text, expanded }
+    let PersonPrompt { text, expanded, busy } = prompt;
+    JournalRecord::Queued { text, steers: busy == WhileBusy::Steer, expanded }
 }
 
 /// The prompts that wait are taken back.

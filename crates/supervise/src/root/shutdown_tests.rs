@@ -8,7 +8,7 @@ use crate::messages::{ClientMsg, ClientToSession, RootToSession};
 use journal::JournalRecord;
 use protocol::client::{
     BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, SessionEnding, SessionStart,
-    SessionStatus, ToClient,
+    SessionStatus, ToClient, WhileBusy,
 };
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
@@ -30,8 +30,8 @@ fn waiting(place: &Path, session: &SessionId) -> Vec<String> {
 
 async fn hears_the_queue(peer: &mut Peer) -> Vec<String> {
     loop {
-        if let ToClient::Event { event: ClientEvent::Queue { texts }, .. } = peer.hear().await {
-            return texts;
+        if let ToClient::Event { event: ClientEvent::Queue { waiting }, .. } = peer.hear().await {
+            return waiting.into_iter().map(|it| it.text).collect();
         }
     }
 }
@@ -72,8 +72,13 @@ async fn what_is_said_while_a_daemon_looks_whether_it_may_end_waits_on_disk() {
     let looked = pause(&actor).await.unwrap();
     assert_eq!(looked.state, SessionStatus::Idle);
     let text = "said meanwhile".to_owned();
-    peer.say(&FromClient::Prompt { session: session.clone(), text: text.clone(), form: None })
-        .await;
+    peer.say(&FromClient::Prompt {
+        session: session.clone(),
+        text: text.clone(),
+        form: None,
+        busy: WhileBusy::Queue,
+    })
+    .await;
     assert_eq!(hears_the_queue(&mut peer).await, [text.as_str()]);
     assert_eq!(pause(&actor).await.unwrap().state, SessionStatus::Idle, "no turn began");
     let (done, closed) = oneshot::channel();
@@ -118,7 +123,11 @@ async fn a_prompt_behind_the_end_of_its_session_waits_on_disk() {
     actor.send_message(RootToSession::Close(SessionEnding::Stop, done).into()).unwrap();
     let (client, _) = Actor::spawn(None, SilentClient, ()).await.unwrap();
     let text = "too late".to_owned();
-    actor.send_message(ClientToSession::Prompt { client, text, form: None }.into()).unwrap();
+    actor
+        .send_message(
+            ClientToSession::Prompt { client, text, form: None, busy: WhileBusy::Queue }.into(),
+        )
+        .unwrap();
     closed.await.unwrap();
     assert_eq!(waiting(place.path(), &session), ["too late"]);
     shut_down(&root, ended).await;

@@ -7,6 +7,7 @@ use super::new_setting::{change_audience, model_event};
 use super::ports::{Ports, WantedPort};
 use super::state::SessionActorState;
 use super::usage::{Keeper, SessionNow};
+use super::waiting_prompts;
 use crate::messages::{AttachRequest, ClientMsg, ClientToSession, OpenRequest};
 use crate::person_prompt::PersonPrompt;
 use crate::route::Router;
@@ -35,12 +36,14 @@ impl SessionActorState {
                 send_page(self.events.directory().to_owned(), page, client);
             }
             ClientToSession::Query { client, query } => self.query(client, query).await,
-            ClientToSession::Prompt { client, text, form } => {
-                self.prompt(WaitingPrompt { client, text, form }).await;
+            ClientToSession::Prompt { client, text, form, busy } => {
+                self.prompt(WaitingPrompt { client, text, form, busy }).await;
             }
-            ClientToSession::TakeBack(client) => self.take_back(&client, None).await,
+            ClientToSession::TakeBack(client) => {
+                waiting_prompts::take_back(self, &client, None).await
+            }
             ClientToSession::Withdraw { client, text } => {
-                self.take_back(&client, Some(&text)).await;
+                waiting_prompts::take_back(self, &client, Some(&text)).await;
             }
             ClientToSession::Change { client, change, by } => {
                 self.change(&client, change, &by).await;
@@ -131,8 +134,8 @@ impl SessionActorState {
             Attaching::Now { wanted, missed } => {
                 let asked = self.questions.shown().cloned();
                 let asked = asked.map(|question| ClientEvent::Asked { question });
-                let texts = self.turn.router.queued_texts();
-                let queue = (!texts.is_empty()).then_some(ClientEvent::Queue { texts });
+                let waiting = self.turn.router.waiting_texts();
+                let queue = (!waiting.is_empty()).then_some(ClientEvent::Queue { waiting });
                 let present = asked.chain(queue).chain([model_event(&self.spec)]).collect();
                 let notes = self.spec.instruction_notes();
                 self.events.attach(wanted, missed, present, notes);

@@ -7,7 +7,7 @@ mod shown;
 pub(super) use shown::{Attaching, fail, tell};
 
 use crate::person_prompt::PersonPrompt;
-use protocol::client::AnswerForm;
+use protocol::client::{AnswerForm, WhileBusy};
 use protocol::ids::SessionId;
 use std::collections::HashSet;
 use std::fmt;
@@ -51,6 +51,7 @@ pub(super) struct WaitingPrompt<C> {
     pub(super) client: C,
     pub(super) text: String,
     pub(super) form: Option<AnswerForm>,
+    pub(super) busy: WhileBusy,
 }
 
 /// The fate of an event for one client.
@@ -256,7 +257,8 @@ mod tests {
         let mut clients = with(&[(1, 1), (2, 1)]);
         clients.ask_context(1);
         clients.ask_context(2);
-        let prompt = WaitingPrompt { client: 1, text: "@s:a".into(), form: None };
+        let prompt =
+            WaitingPrompt { client: 1, text: "@s:a".into(), form: None, busy: WhileBusy::Queue };
         clients.keep_prompt(prompt.clone());
         clients.leaves(&1);
         assert_eq!(clients.take_context_askers(), [2]);

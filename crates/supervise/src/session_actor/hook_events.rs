@@ -60,6 +60,11 @@ pub(super) fn idle_after(spec: &SessionSpec) -> Option<Duration> {
     runs.then(|| Duration::from_millis(spec.config().hooks.idle_ms))
 }
 
+/// True if hooks decide about prompts.
+pub(super) fn judge_prompts(spec: &SessionSpec) -> bool {
+    has_hooks(&spec.setup().hooks, HookEvent::UserPromptSubmit, "")
+}
+
 fn notification(word: &str, message: String) -> HookOccasion {
     let (event, subject) = (HookEvent::Notification, word.to_owned());
     HookOccasion { event, subject, call: None, message }

@@ -14,7 +14,7 @@ use protocol::client::{ClientEvent, RequestFailure, SettingChange};
 use protocol::confinement::FilePath;
 use protocol::error_chain::chain;
 use protocol::judgement::{Audience, PersonAnswer, Rule};
-use protocol::session::{PinnedNews, ToSession};
+use protocol::session::{ConversationSetting, PinnedNews, ToSession};
 use protocol::session_name;
 use setup::chosen_model::ChosenModel;
 use setup::open_failure::OpenFailure;
@@ -273,7 +273,9 @@ fn mode_note(spec: &SessionSpec) -> Option<SettingStep> {
 
 /// Broker and conversation decide by the mode: the conversation offers tools.
 fn mode(spec: &SessionSpec) -> [SettingStep; 3] {
-    let told = SettingStep::ToConversation(ToSession::Mode(spec.rules().mode));
+    let told = SettingStep::ToConversation(ToSession::Setting(ConversationSetting::Mode(
+        spec.rules().mode,
+    )));
     [SettingStep::SendRules, told, SettingStep::BindTasks]
 }
 

@@ -63,8 +63,10 @@ impl SessionActorState {
                     self.own.send_after(pause, due);
                 }
                 ServerStep::ReadPrompts => {
-                    for WaitingPrompt { client, text, form } in self.events.clients.take_prompts() {
-                        let again = ClientToSession::Prompt { client, text, form };
+                    for WaitingPrompt { client, text, form, busy } in
+                        self.events.clients.take_prompts()
+                    {
+                        let again = ClientToSession::Prompt { client, text, form, busy };
                         let _ = self.own.send_message(again.into());
                     }
                 }

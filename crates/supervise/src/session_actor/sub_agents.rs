@@ -18,7 +18,7 @@ use journal::JournalRecord;
 use protocol::client::ClientEvent;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Question;
-use protocol::session::ToSession;
+use protocol::session::{ConversationSetting, ToSession};
 use setup::session_spec::session_of;
 use tool_specs::TaskRequest;
 
@@ -127,7 +127,8 @@ impl SessionActorState {
 
     /// The conversation counts the use of sub-agents.
     pub(super) fn send_bounds(&self) {
-        self.workers.conversation.send(ToSession::Bounds(self.spec.setup().max_session));
+        let bounds = ConversationSetting::Bounds(self.spec.setup().max_session);
+        self.workers.conversation.send(ToSession::Setting(bounds));
     }
 
     /// The supervisor actor knows this session from now on, so changes of its parent reach it, and its

@@ -17,6 +17,7 @@ pub(super) fn turn_rules(happened: &SessionEvent) -> Option<Vec<Rule>> {
         | SessionEvent::Called { .. }
         | SessionEvent::Result { .. }
         | SessionEvent::BackgroundEnded { .. }
+        | SessionEvent::Joined { .. }
         | SessionEvent::Compacted { .. } => None,
     }
 }

@@ -177,7 +177,7 @@ impl<A: Asker> PromptSources<'_, A> {
         prompt.parts.extend(images.parts);
         notes.extend(images.notes);
         let expanded = (!is_plain).then(|| Box::new(prompt));
-        let prompt = PersonPrompt { text: text.to_owned(), expanded };
+        let prompt = PersonPrompt { expanded, ..text.into() };
         Ok(TypedPrompt::Ready { prompt, notes })
     }
 

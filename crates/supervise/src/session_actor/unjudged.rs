@@ -52,6 +52,7 @@ impl Unjudged {
             | SessionEvent::Answer { .. }
             | SessionEvent::BackgroundEnded { .. }
             | SessionEvent::TurnEnded { .. }
+            | SessionEvent::Joined { .. }
             | SessionEvent::Compacted { .. } => None,
         }
     }

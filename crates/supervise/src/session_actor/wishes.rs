@@ -6,14 +6,13 @@ use super::clients::{WaitingPrompt, fail};
 use super::fallback::{AfterMessage, after_message};
 use super::models::Recording;
 use super::new_setting::{NewSetting, SettingStep};
-use super::rules;
 use super::services::servers::Beginning;
 use super::state::SessionActorState;
 use super::typed_prompt::{PromptPlace, PromptSources, TypedPrompt};
+use super::{hook_events, rules, waiting_prompts};
 use crate::messages::{ClientMsg, RootMsg};
 use crate::person_prompt::PersonPrompt;
-use crate::records::encode;
-use protocol::client::{ClientEvent, SettingChange};
+use protocol::client::{SettingChange, WhileBusy};
 use protocol::provider::FromProvider;
 use ractor::ActorRef;
 
@@ -38,9 +37,16 @@ impl SessionActorState {
             },
             passed_fds: self.workers.provider.passed_fds(),
         };
+        let busy = prompt.busy;
         match sources.read(&prompt.text, prompt.form.clone(), place).await {
             Ok(TypedPrompt::Ready { prompt, notes }) => {
                 notes.into_iter().for_each(|text| self.events.show_notice(text));
+                let prompt = match busy {
+                    WhileBusy::Steer if !hook_events::judge_prompts(&self.spec) => {
+                        prompt.steering()
+                    }
+                    WhileBusy::Steer | WhileBusy::Queue => prompt,
+                };
                 self.begin_or_queue(prompt).await;
             }
             Ok(TypedPrompt::WaitsFor(server)) => {
@@ -66,14 +72,7 @@ impl SessionActorState {
     async fn begin_or_queue(&mut self, prompt: PersonPrompt) {
         self.begin_work().await;
         if self.turn.router.must_queue() || self.closing.holds_turns() {
-            // All clients see a disk failure, and the person still has the text.
-            let records = self.turn.router.queued_with(&prompt).into_iter();
-            let records = records.map(encode::queued).collect();
-            if self.events.record(records, &mut self.calls.running).await.is_ok() {
-                self.turn.router.enqueue(prompt);
-                self.show_queue();
-            }
-            return;
+            return waiting_prompts::add(self, prompt).await;
         }
         self.begin_turn(prompt).await;
     }
@@ -97,31 +96,11 @@ impl SessionActorState {
             self.begin_work().await;
         }
         if let Some(steps) = self.turn.router.next_queued() {
-            self.show_queue();
+            waiting_prompts::show(self);
             self.carry_out(steps).await;
             self.workers.ping_later();
         }
         self.retire_if_unused();
-    }
-
-    /// Gives a client back the prompts that wait, or the one with this text alone; of several, the newest.
-    pub(super) async fn take_back(&mut self, client: &ActorRef<ClientMsg>, only: Option<&str>) {
-        let mut texts = Vec::new();
-        if let Some(taken) = self.turn.router.taken_back(only) {
-            // All are taken back on disk, and the others wait again behind that.
-            let again = taken.rest.iter().cloned().map(encode::queued);
-            let records = std::iter::once(encode::taken_back()).chain(again).collect();
-            if self.events.record(records, &mut self.calls.running).await.is_ok() {
-                texts = taken.texts;
-                self.turn.router.requeue(taken.rest);
-                self.show_queue();
-            }
-        }
-        self.events.clients.give_back(client, texts);
-    }
-
-    fn show_queue(&self) {
-        self.events.show(&ClientEvent::Queue { texts: self.turn.router.queued_texts() });
     }
 
     /// A person wants another setting.

@@ -62,6 +62,7 @@ impl SessionActorState {
         }
         let mut first = vec![ToSession::Begin(self.spec.setup().clone())];
         first.extend(self.server_news());
+        first.extend(self.turn.router.words_wait());
         let journal = self.events.replay((then, self.turn.router.compact_told()));
         self.workers.conversation.begin(first, journal, self.own.clone());
     }

@@ -14,6 +14,7 @@ use protocol::call::{Call, CallOrigin, Outcome, ToolResult};
 use protocol::client::PromptUse;
 use protocol::client::{
     AnswerPart, ClientEvent, ClientRights, KnownModel, ModelFacts, OtherClients, ToClient,
+    WhileBusy,
 };
 use protocol::confinement::Network;
 use protocol::content::{ContentBlock, Usage};
@@ -62,6 +63,7 @@ impl Desk {
             prompt: None,
             leader: "Ctrl-\\".to_owned(),
             keys: client::LineKeys::Emacs,
+            busy: WhileBusy::Queue,
             first_words: None,
         };
         let sent = Sent::default();

@@ -116,6 +116,9 @@ impl SessionReport {
                 let items = vec![ReportItem::Prompt(plain(text))];
                 self.turns.push(TurnReport { began: time, items, spans: Vec::new(), until: time });
             }
+            JournalRecord::Joined { text } => {
+                self.turn(time).items.push(ReportItem::Prompt(plain(text)));
+            }
             JournalRecord::Answer { blocks, usage, .. } => {
                 let turn = self.turn(time);
                 turn.spend(SpanKind::Model, turn.until, time);
