@@ -3,7 +3,7 @@
 
 use crate::support::anthropic::{Answer, Server, call, text, thinking};
 use crate::support::{Desk, run};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -162,6 +162,90 @@ fn secrets_of_known_shapes_are_masked_everywhere_and_the_page_says_so() {
     assert!(rest.err.contains("agentd audit verify"), "{}", rest.err);
     let other = run(desk.agentd(&["export", &id, "--redact"]));
     assert_eq!((other.code, other.err.contains("--format html")), (2, true), "{}", other.err);
+}
+
+/// A session with thoughts, a refusal, a failed call and a secret, as a trajectory.
+fn trajectory(desk: &Desk, flags: &[&str]) -> String {
+    let refused = json!({"command": "touch /usr/agentd-was-here; exit 3"}).to_string();
+    let server = Server::scripted([
+        Answer::says([
+            thinking("Let me see.", "c2ln"),
+            text("I look."),
+            call("toolu_1", "bash", &refused),
+        ]),
+        Answer::says([call("toolu_2", "no_such", "no json")]),
+        Answer::text("done"),
+    ]);
+    let prompt = format!("go; the key is ghp_{}", "a1B2".repeat(9));
+    let ran = run(desk.with_server(&server, &["-p", &prompt, "--permission-mode", "auto"]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let id = ran.err.lines().find_map(|line| line.strip_prefix("session ")).unwrap().to_owned();
+    let arguments = [&["export", &id, "--format", "atif"], flags].concat();
+    let exported = run(desk.agentd(&arguments));
+    assert_eq!(exported.code, 0, "{}", exported.err);
+    exported.out
+}
+
+#[test]
+fn a_trajectory_has_each_step_with_its_results_and_their_cage() {
+    let desk = Desk::new();
+    let all: Value = serde_json::from_str(&trajectory(&desk, &[])).unwrap();
+    assert_eq!(
+        (&all["schema_version"], &all["agent"]["name"]),
+        (&"ATIF-v1.7".into(), &"agentd".into())
+    );
+    let steps = all["steps"].as_array().unwrap();
+    let sources: Vec<_> = steps.iter().map(|step| step["source"].as_str().unwrap()).collect();
+    assert_eq!(sources, ["user", "agent", "agent", "agent"]);
+    for (step, number) in steps.iter().zip(1..) {
+        assert_eq!(step["step_id"], number);
+        for result in step["observation"]["results"].as_array().into_iter().flatten() {
+            let asked = step["tool_calls"].as_array().unwrap().iter();
+            let mut ids = asked.map(|call| &call["tool_call_id"]);
+            assert!(ids.any(|id| *id == result["source_call_id"]), "{step}");
+        }
+    }
+    assert_eq!(
+        (&steps[1]["message"], &steps[1]["reasoning_content"]),
+        (&"I look.".into(), &"Let me see.".into())
+    );
+    let extra = &steps[1]["observation"]["results"][0]["extra"];
+    assert_eq!((&extra["end"], &extra["call"]), (&"failed: exit 3".into(), &1.into()), "{extra}");
+    assert!(
+        extra["tier"].is_string() && extra["network"].as_str().unwrap().starts_with("off"),
+        "{extra}"
+    );
+    assert!(extra["refusals"].as_u64() >= Some(1) && extra["refused"].is_array(), "{extra}");
+    assert_eq!(steps[2]["tool_calls"][0]["arguments"], json!({"input": "no json"}));
+    assert_eq!(all["final_metrics"]["total_steps"], 4);
+    assert!(steps[0]["message"].as_str().unwrap().contains("ghp_"), "the control");
+    let masked = trajectory(&Desk::new(), &["--redact"]);
+    assert!(!masked.contains("ghp_") && masked.contains("[redacted: GitHub token]"), "{masked}");
+}
+
+#[test]
+#[ignore = "needs the package index; a part of .ci/nightly"]
+fn harbor_s_own_models_take_a_trajectory() {
+    let (desk, kept) = (Desk::new(), tempfile::tempdir().unwrap());
+    let all = trajectory(&desk, &[]);
+    let check = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harbor/check.py");
+    let judged = |text: &str| {
+        let mut check = std::process::Command::new("python3")
+            .arg(check)
+            .arg(kept.path())
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        check.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        let ended = check.wait_with_output().unwrap();
+        (ended.status.success(), String::from_utf8(ended.stdout).unwrap())
+    };
+    let (valid, said) = judged(&all);
+    assert!(valid && said.contains("valid: ATIF-v1.7, 4 steps"), "{said}");
+    println!("Done {}", said.trim());
+    // The control.
+    assert!(!judged(&all.replacen("\"step_id\": 2", "\"step_id\": 7", 1)).0);
 }
 
 /// In a real browser: nothing of a page is requested, and nothing of it runs.

@@ -142,7 +142,7 @@ pub(crate) enum CliCommand {
         /// Format of the output.
         #[arg(long, value_enum, default_value = "markdown")]
         format: ExportFormat,
-        /// Mask keys and secrets of known shapes; only with --format html.
+        /// Mask keys and secrets of known shapes; only with --format html or atif.
         #[arg(long)]
         redact: bool,
     },

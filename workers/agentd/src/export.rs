@@ -1,8 +1,9 @@
-//! `agentd export --format html`: a session with the audit records of its calls as one page.
+//! `agentd export` to HTML and ATIF: a session with the audit records of its calls.
 //!
 //! `report` takes the records, with the secrets in every text of them masked, `page` writes the HTML, with
-//! `markdown` for the model's answers. Only this file reads anything.
+//! `markdown` for the model's answers; `atif` makes a trajectory. Only this file reads anything.
 
+mod atif;
 mod html_text;
 mod markdown;
 mod page;
@@ -15,57 +16,113 @@ use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::output::print;
 use crate::sessions;
+use atif::Trajectory;
 use config::secrets::Redactor;
-use journal::{AuditRecord, CallFilter};
+use journal::{AuditRecord, CallFilter, JournalEntry};
 use protocol::client::Prices;
-use protocol::hidden::on_screen;
+use protocol::hidden::{in_json, on_screen};
+use protocol::ids::SessionId;
 use report::SessionReport;
+use serde_json::Value;
 
 /// Prints the page of a session.
 pub(crate) fn html(beginning: &str, redact: Redact) -> Result<CliExit, CliError> {
     let context = CliContext::of_process()?;
     let session = sessions::named(&context, beginning)?;
-    let mut redactor = match redact {
-        Redact::KnownShapes => Redactor::new()
-            .map_err(|error| CliError::internal(format!("a shape of secrets: {error}")))?,
-        Redact::Nothing => Redactor::of_nothing(),
-    };
-    let reader = journal::read(&sessions::directory(&context, &session));
+    let mut redactor = redactor(redact)?;
     let mut report = SessionReport::default();
-    let mut damage = None;
-    match reader {
-        Ok(entries) => {
-            for entry in entries {
-                match entry {
-                    Ok(entry) => report.add(&entry, &mut redactor, prices),
-                    Err(error) => {
-                        damage = Some(chain(&error));
-                        break;
-                    }
-                }
-            }
-        }
-        Err(error) => return Err(CliError::config(chain(&error)).exit(CliExit::Failed)),
-    }
+    let damage = read(&context, &session, |entry| report.add(entry, &mut redactor, prices))?;
     add_audit(&context, &session.0, &mut report, &mut redactor);
     if let Some(why) = &report.audit_fault {
         eprintln!("agentd: {why}; `agentd audit verify` lists every changed line");
     }
-    let words = match redact {
-        Redact::Nothing => None,
-        Redact::KnownShapes => Some(format!(
-            "{} keys and secrets of known shapes; others may remain",
-            redactor.masked()
-        )),
-    };
+    let words = redacted(&redactor, redact);
     print(&page::page(&report, words.as_deref()));
     if let Some(words) = words {
         eprintln!("agentd: redacted {words}");
     }
+    end(damage)
+}
+
+/// Prints the trajectory of a session.
+pub(crate) fn atif(beginning: &str, redact: Redact) -> Result<CliExit, CliError> {
+    let context = CliContext::of_process()?;
+    let session = sessions::named(&context, beginning)?;
+    let mut redactor = redactor(redact)?;
+    let mut trajectory = Trajectory::default();
+    let damage = read(&context, &session, |entry| trajectory.add(entry))?;
+    let filter = CallFilter { session: Some(session.0.clone()), ..CallFilter::default() };
+    match journal::calls(&context.audit_dir(), &filter) {
+        Ok(calls) => {
+            for entry in calls.iter().flat_map(|call| &call.entries) {
+                if let AuditRecord::Ended(ended) = &entry.record {
+                    trajectory.audited(ended);
+                }
+            }
+        }
+        Err(error) => eprintln!(
+            "agentd: tiers and refusals are missing: {}; `agentd audit verify` lists every changed line",
+            chain(&error)
+        ),
+    }
+    let Some(mut trajectory) = trajectory.end() else {
+        return Err(CliError::user(format!("session {session} has no step yet")));
+    };
+    mask(&mut trajectory, &mut redactor);
+    print(&format!("{}\n", in_json(&format!("{trajectory:#}"))));
+    if let Some(words) = redacted(&redactor, redact) {
+        eprintln!("agentd: redacted {words}");
+    }
+    end(damage)
+}
+
+fn redactor(redact: Redact) -> Result<Redactor, CliError> {
+    match redact {
+        Redact::KnownShapes => Redactor::new()
+            .map_err(|error| CliError::internal(format!("a shape of secrets: {error}"))),
+        Redact::Nothing => Ok(Redactor::of_nothing()),
+    }
+}
+
+/// What was masked, for a person.
+fn redacted(redactor: &Redactor, redact: Redact) -> Option<String> {
+    (redact == Redact::KnownShapes).then(|| {
+        format!("{} keys and secrets of known shapes; others may remain", redactor.masked())
+    })
+}
+
+/// Masks every text.
+fn mask(value: &mut Value, redactor: &mut Redactor) {
+    match value {
+        Value::String(text) => *text = redactor.mask(text),
+        Value::Array(list) => list.iter_mut().for_each(|it| mask(it, redactor)),
+        Value::Object(fields) => fields.values_mut().for_each(|it| mask(it, redactor)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Reads the records up to a damaged one, and returns what is wrong with that.
+fn read(
+    context: &CliContext,
+    session: &SessionId,
+    mut add: impl FnMut(&JournalEntry),
+) -> Result<Option<String>, CliError> {
+    let entries = journal::read(&sessions::directory(context, session))
+        .map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
+    for entry in entries {
+        match entry {
+            Ok(entry) => add(&entry),
+            Err(error) => return Ok(Some(chain(&error))),
+        }
+    }
+    Ok(None)
+}
+
+fn end(damage: Option<String>) -> Result<CliExit, CliError> {
     match damage {
         None => Ok(CliExit::Done),
         Some(why) => Err(CliError::config(why).exit(CliExit::Failed).hint(
-            "the page holds the records before the damage; `agentd fork` starts a new session from them",
+            "it holds the records before the damage; `agentd fork` starts a new session from them",
         )),
     }
 }

@@ -44,8 +44,9 @@ pub(crate) fn export(
 ) -> Result<CliExit, CliError> {
     match format {
         ExportFormat::Html => export::html(beginning, redact),
+        ExportFormat::Atif => export::atif(beginning, redact),
         ExportFormat::Json | ExportFormat::Markdown if redact == Redact::KnownShapes => {
-            Err(CliError::user("--redact needs --format html"))
+            Err(CliError::user("--redact needs --format html or atif"))
         }
         // A copy of the records, and nothing else.
         ExportFormat::Json => each(beginning, line, |_| String::new()),

@@ -232,6 +232,8 @@ pub(crate) enum ExportFormat {
     Markdown,
     Json,
     Html,
+    /// A trajectory of the Agent Trajectory Interchange Format, for harnesses.
+    Atif,
 }
 
 /// What an export masks.
