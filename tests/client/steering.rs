@@ -23,6 +23,10 @@ const SIZE: (u16, u16) = (90, 30);
 const WAITS: &str =
     r#"{"command":"touch begun; until test -e go; do sleep 0.05; done; echo went"}"#;
 
+/// A hook that refuses some prompts.
+const JUDGE: &str = r#"{"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command",
+    "command": "if grep -q three; then echo no threes >&2; exit 2; fi"}]}]}}"#;
+
 fn waiting_call() -> Answer {
     Answer::says([call("toolu_1", "bash", WAITS)])
 }
@@ -68,7 +72,8 @@ fn in_the_call(desk: &Desk, server: Server) -> Rig<'_> {
 impl Rig<'_> {
     fn steer(&mut self, text: &str) {
         steer(&self.wire, &self.session, text);
-        waits(&mut self.wire, text);
+        let all = waits(&mut self.wire, text);
+        assert_eq!(all.last().unwrap().busy, WhileBusy::Steer);
     }
 
     /// Lets the call end; how the turn ended.
@@ -116,12 +121,11 @@ fn enter_joins_the_turn_tab_waits_and_nothing_is_interrupted() {
     let screen = one.shows("joins the turn: only three");
     let place = |text: &str| screen.find(text).unwrap();
     assert!(place("joins the turn: only three") < place("queued: later"), "{screen}");
-    // The control: one of them comes back by Up, and is sent again.
     one.enters("and fast");
     one.shows("joins the turn: and fast");
     assert_eq!(server.requests().len(), 1, "the call runs");
     desk.write("go", "");
-    one.shows("joined the running turn");
+    one.shows("joined the turn");
     one.shows("Two.");
     assert_eq!(last_blocks(&server, 1), ["tool_result", "only three", "and fast"]);
     assert_eq!(last_blocks(&server, 2), ["later"]);
@@ -176,6 +180,7 @@ fn words_that_come_while_the_last_answer_is_written_are_the_next_prompt() {
     wire.prompt(&session, "go");
     wire.event("it speaks", |event| matches!(event, ClientEvent::Delta { .. }).then_some(()));
     steer(&wire, &session, "only three");
+    assert_eq!(waits(&mut wire, "only three")[0].busy, WhileBusy::Steer);
     assert_eq!(turn_end(&mut wire), TurnEnd::Done);
     let of = wire.event("the words", |event| match event {
         ClientEvent::Prompt { text, of } if text == "only three" => Some(*of),
@@ -184,9 +189,7 @@ fn words_that_come_while_the_last_answer_is_written_are_the_next_prompt() {
     assert_eq!(of, PromptUse::Prompt);
     assert_eq!(turn_end(&mut wire), TurnEnd::Done);
     assert_eq!(last_blocks(&server, 1), ["only three"]);
-    // Where no turn runs, they begin one at once.
-    let server_asked = server.requests().len();
-    assert_eq!(server_asked, 2);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[test]
@@ -240,9 +243,7 @@ fn a_command_an_undo_and_words_that_a_hook_judges_are_turns_of_their_own() {
     assert_eq!(last_blocks(&rig.server, 1), ["tool_result"]);
 
     let desk = Desk::new();
-    let judge = r#"{"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command",
-        "command": "if grep -q three; then echo no threes >&2; exit 2; fi"}]}]}}"#;
-    desk.write(".claude/settings.json", judge);
+    desk.write(".claude/settings.json", JUDGE);
     let mut rig = in_the_call(&desk, server());
     steer(&rig.wire, &rig.session, "only three");
     assert_eq!(waits(&mut rig.wire, "only three")[0].busy, WhileBusy::Queue);
@@ -251,6 +252,58 @@ fn a_command_an_undo_and_words_that_a_hook_judges_are_turns_of_their_own() {
     assert!(matches!(end, TurnEnd::StoppedByHook { .. }), "{end:?}");
     let sent: String = rig.server.requests().iter().map(|seen| seen.body.to_string()).collect();
     assert!(!sent.contains("only three"), "the model never gets it");
+}
+
+#[test]
+fn beside_a_question_tab_lets_a_prompt_wait_and_enter_joins() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "bash", r#"{"command":"echo asked > made"}"#)]),
+        Answer::text("One."),
+        Answer::text("Two."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &desk.with_server(&server, &["new", "go"]), SIZE);
+    one.shows("1 Allow once");
+    one.types("later");
+    one.press(&["Tab"]);
+    one.shows("queued: later");
+    one.types("only three");
+    std::thread::sleep(Duration::from_millis(400));
+    one.press(&["Enter"]);
+    one.shows("joins the turn: only three");
+    one.press(&["Down", "Up"]);
+    one.shows("❯ 1 Allow once");
+    std::thread::sleep(Duration::from_millis(400));
+    one.press(&["Enter"]);
+    one.shows("Two.");
+    assert_eq!(last_blocks(&server, 1), ["tool_result", "only three"]);
+    assert_eq!(last_blocks(&server, 2), ["later"]);
+}
+
+#[test]
+fn a_hook_that_came_while_agentd_was_away_judges_words_that_wait() {
+    let desk = Desk::new();
+    let mut rig = in_the_call(&desk, server());
+    rig.steer("one");
+    rig.steer("only three");
+    send(rig.daemon.pid, Signal::SIGKILL);
+    desk.write(".claude/settings.json", JUDGE);
+    let _next = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(&rig.server);
+    opening.mode = Some(PermissionMode::Auto);
+    opening.trust = ProjectTrust::ThisRun;
+    let (session, open_turn) = (rig.session.clone(), OpenTurn::GoesOn);
+    opening.start = SessionStart::Resume { session, open_turn };
+    wire.open(&opening);
+    assert_eq!(turn_end(&mut wire), TurnEnd::Done);
+    assert_eq!(turn_end(&mut wire), TurnEnd::Done, "one passes");
+    let end = turn_end(&mut wire);
+    assert!(matches!(end, TurnEnd::StoppedByHook { .. }), "{end:?}");
+    let sent: String = rig.server.requests().iter().map(|seen| seen.body.to_string()).collect();
+    assert!(!sent.contains("only three") && sent.contains("\"one\""), "{sent}");
 }
 
 #[test]

@@ -79,7 +79,7 @@ pub(crate) fn live_rows(
         rows.push(row(&waiting_row(prompt, columns), Paint::Dim));
     }
     if queue.len() > QUEUED {
-        rows.push(row(&format!("queued: {} more", queue.len() - QUEUED), Paint::Dim));
+        rows.push(row(&format!("{} more wait", queue.len() - QUEUED), Paint::Dim));
     }
     if let Some(line) = living {
         rows.push(row(&line.text(), Paint::Dim));

@@ -301,7 +301,7 @@ impl ScreenItems {
             }
             ClientEvent::Prompt { text, of: PromptUse::Joined } => vec![
                 ScreenItem::Prompt(text.clone()),
-                ScreenItem::Note("joined the running turn".to_owned()),
+                ScreenItem::Note("joined the turn".to_owned()),
             ],
             ClientEvent::Prompt { text, of } => {
                 self.clear_stream();

@@ -51,7 +51,7 @@ fn collect(session: &str, dir: &Path, found: &mut Vec<ChainAnchor>) -> Result<()
             | JournalRecord::Prompt { .. }
             | JournalRecord::Queued { .. }
             | JournalRecord::Joined { .. }
-            | JournalRecord::TakenBack
+            | JournalRecord::TakenBack { .. }
             | JournalRecord::Compacted { .. }
             | JournalRecord::Summary(_)
             | JournalRecord::Changed { .. }

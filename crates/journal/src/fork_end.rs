@@ -19,7 +19,7 @@ pub fn fork_at(sessions: &Path, (of, id): (&str, &str), at: Option<u64>) -> Resu
     fork(sessions, (of, id), at, |copy| {
         let mut records = records(copy, of);
         // Queued prompts stay with the session in which they were sent.
-        records.push(JournalRecord::TakenBack);
+        records.push(JournalRecord::TakenBack { waiting: Vec::new() });
         records.extend(still_valid(&entries, at));
         records
     })

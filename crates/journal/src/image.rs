@@ -49,7 +49,7 @@ impl JournalRecord {
             | Self::Prompt { .. }
             | Self::Queued { .. }
             | Self::Joined { .. }
-            | Self::TakenBack
+            | Self::TakenBack { .. }
             | Self::Changed { .. }
             | Self::Learned { .. }
             | Self::Answer { .. }

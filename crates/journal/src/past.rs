@@ -5,6 +5,7 @@ use crate::{
     BasisRecord, CallProgress, ExpandedPrompt, JournalEntry, JournalRecord, OwnOriginRecord, Rule,
     ToolKind,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A call that has no end on disk.
@@ -65,13 +66,15 @@ pub struct AskedQuestion {
 }
 
 /// A prompt that waits.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedPrompt {
     /// A person's words.
     pub text: String,
     /// It is for the running turn, if that asks the model again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub steers: bool,
     /// As for a prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expanded: Option<Box<ExpandedPrompt>>,
 }
 
@@ -126,7 +129,7 @@ impl Past {
                 let (text, steers, expanded) = (text.clone(), *steers, expanded.clone());
                 self.queued.push_back(QueuedPrompt { text, steers, expanded });
             }
-            JournalRecord::TakenBack => self.queued.clear(),
+            JournalRecord::TakenBack { waiting } => self.queued = waiting.clone().into(),
             JournalRecord::Learned { rule, .. } => {
                 if rule.line == 0 && entry.seq > self.copied {
                     self.learned.push(rule.clone());

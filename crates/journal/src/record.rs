@@ -3,8 +3,8 @@
 
 use crate::{
     BasisRecord, CallProgress, ChainHead, ContentBlock, ExpandedPrompt, FileVersionRecord,
-    ImageRecord, Outcome, OwnOriginRecord, Rule, StoredPath, SummaryStep, TaskHeader, ToolKind,
-    TurnEnd, Usage,
+    ImageRecord, Outcome, OwnOriginRecord, QueuedPrompt, Rule, StoredPath, SummaryStep, TaskHeader,
+    ToolKind, TurnEnd, Usage,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -91,8 +91,13 @@ pub enum JournalRecord {
         /// A person's words.
         text: String,
     },
-    /// The prompts that waited were taken back.
-    TakenBack,
+    /// The prompts that waited are these alone from here on, in their order: others were taken back. A build that does
+    /// not know the field takes all back.
+    TakenBack {
+        /// Those that wait on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        waiting: Vec<QueuedPrompt>,
+    },
     /// A person changed a setting; one of these.
     Changed {
         /// Network of commands: `off` or `on`.
@@ -392,7 +397,7 @@ impl JournalRecord {
             | Self::Prompt { .. }
             | Self::Queued { .. }
             | Self::Joined { .. }
-            | Self::TakenBack
+            | Self::TakenBack { .. }
             | Self::Changed { .. }
             | Self::Learned { .. }
             | Self::Asked { .. }

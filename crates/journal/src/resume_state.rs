@@ -48,10 +48,16 @@ pub enum LastTurn {
 impl ResumeState {
     /// The oldest waiting prompt waits no more, if any does.
     fn oldest_begins(&mut self) {
-        let waits = |entry: &JournalEntry| matches!(entry.record, JournalRecord::Queued { .. });
-        if let Some(oldest) = self.entries.iter().position(waits) {
-            self.entries.remove(oldest);
+        let Some(oldest) = self.entries.iter().position(|entry| lets_wait(&entry.record)) else {
+            return;
+        };
+        if let JournalRecord::TakenBack { waiting } = &mut self.entries[oldest].record {
+            waiting.remove(0);
+            if !waiting.is_empty() {
+                return;
+            }
         }
+        self.entries.remove(oldest);
     }
 
     /// True if a person chose another model since the last prompt.
@@ -105,6 +111,14 @@ impl LastTurn {
             Self::Left | Self::Ended => None,
         }
     }
+}
+
+/// True if a prompt waits by this record.
+fn lets_wait(record: &JournalRecord) -> bool {
+    if let JournalRecord::TakenBack { waiting } = record {
+        return !waiting.is_empty();
+    }
+    matches!(record, JournalRecord::Queued { .. })
 }
 
 /// True if an unfinished turn continues with this record.
@@ -179,7 +193,12 @@ pub(crate) fn past(reader: &mut JournalReader) -> Result<ResumeState, ReadError>
                 answer.extend_from_slice(reader.line());
             }
             ("TAKEN_BACK", _) => {
-                past.entries.retain(|entry| !matches!(entry.record, JournalRecord::Queued { .. }));
+                past.entries.retain(|entry| !lets_wait(&entry.record));
+                let entry = reader.entry()?;
+                if lets_wait(&entry.record) {
+                    past.entries.push(entry);
+                }
+                continue;
             }
             (kind, Some(call)) if ends_a_call(kind) => calls.end(call),
             (kind, Some(call)) if about_a_call(kind) => calls.keep(call, reader.line()),

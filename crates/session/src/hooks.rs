@@ -444,6 +444,11 @@ impl Hooks {
                 || of_event(setup, event, "").any(|hook| !has_passed(hook)))
     }
 
+    /// True if hooks decide about prompts.
+    pub(crate) fn judge_prompts(&self, setup: &SessionSetup) -> bool {
+        of_event(setup, HookEvent::UserPromptSubmit, "").next().is_some()
+    }
+
     /// Context of the session's start, for a conversation whose first prompt is left out.
     pub(crate) fn texts_of_start(&self) -> Vec<String> {
         let of_start = self.ended.iter().filter(|ended| ended.is_of(HookEvent::SessionStart));

@@ -384,7 +384,8 @@ impl Session {
         if let Some(CostReached { spent, most }) = self.history.budget().cost_reached() {
             return self.end_turn(TurnEnd::CostReached { spent, most }, out);
         }
-        if std::mem::take(&mut self.turn.words_wait) {
+        if self.turn.words_wait && self.may_be_joined() {
+            self.turn.words_wait = false;
             self.phase = SessionPhase::Joining { stopping: false };
             return out.words.push(FromSession::TakeJoining);
         }
@@ -394,6 +395,20 @@ impl Session {
         }
     }
 
+    /// The next request is one that words of a person belong into: no hook has to judge them, the model may act on
+    /// them, and its last message is whole.
+    fn may_be_joined(&self) -> bool {
+        !self.hooks.judge_prompts(&self.setup)
+            && !self.asks_for_last_words()
+            && !self.history.ends_with_answer()
+    }
+
+    /// A turn always ends with words: behind its last round the model is asked for nothing else.
+    fn asks_for_last_words(&self) -> bool {
+        let budget = self.history.budget();
+        budget.rounds() >= self.setup.max_rounds.max(1) || budget.over().is_some()
+    }
+
     fn send_request(&mut self, out: &mut Outputs) {
         let mut messages = self.history.messages();
         out.notice(images::prepare(&mut messages, &self.setup));
@@ -401,9 +416,7 @@ impl Session {
             // Nothing of ours can stand at the end.
             self.pinned.lay_down();
         }
-        // A turn always ends with words: behind its last round the model is asked for nothing else.
-        let rounds = self.history.budget().rounds() >= self.setup.max_rounds.max(1);
-        self.turn.last_words = rounds || self.history.budget().over().is_some();
+        self.turn.last_words = self.asks_for_last_words();
         let calls = if self.turn.last_words { ToolChoice::No } else { ToolChoice::Yes };
         let answer_schema = self.history.answer_schema(self.setup.facts);
         let request = ModelRequest { answer_schema, ..self.request(messages, calls) };

@@ -59,6 +59,12 @@ impl PersonPrompt {
         Self { busy, ..self }
     }
 
+    /// It is neither an undo nor a person's own command.
+    pub(crate) fn asks_model(&self) -> bool {
+        let is_typed = self.expanded.as_deref().and_then(TypedCommand::of).is_some();
+        !is_typed && !is_undo(&self.text)
+    }
+
     pub(crate) fn steers(&self) -> bool {
         self.busy == WhileBusy::Steer
     }

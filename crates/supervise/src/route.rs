@@ -19,6 +19,7 @@ use protocol::provider::{FromProvider, ToProvider};
 use protocol::session::{
     FromSession, JoiningWords, OpenTurn, SessionEvent, ToSession, TurnEnd, WorkerDeaths,
 };
+use protocol::undo_prompt::is_undo;
 use std::collections::VecDeque;
 
 use crate::records::TurnRound;
@@ -100,6 +101,8 @@ pub(crate) struct Router {
 struct RunningTurn {
     /// A prompt is on disk and the end of its turn is not.
     is_open: bool,
+    /// It is neither an undo nor a person's own command.
+    asks_model: bool,
     /// It is that of a person's own command.
     typed: Option<TypedCommand>,
 }
@@ -139,7 +142,8 @@ impl Router {
     /// Continues a session with so many turns on disk. The last of them has ended, was cut short,
     /// or goes on.
     pub(crate) fn resumed(turns: u32, last: OpenTurn, cut_short: Option<WorkerDeaths>) -> Self {
-        let running = RunningTurn { is_open: last == OpenTurn::GoesOn, typed: None };
+        let running =
+            RunningTurn { is_open: last == OpenTurn::GoesOn, asks_model: true, typed: None };
         let place = TurnRound { turn: turns, round: 0 };
         Self { place, running, cut_short, ..Self::default() }
     }
@@ -177,6 +181,7 @@ impl Router {
 
     /// The same, in the turn of this command.
     pub(crate) fn with_typed(mut self, typed: Option<TypedCommand>) -> Self {
+        self.running.asks_model = typed.is_none();
         self.running.typed = typed;
         self
     }
@@ -205,10 +210,18 @@ impl Router {
         self.queue.iter().map(text).collect()
     }
 
-    /// Where this prompt waits. One on its way to the conversation stays the oldest on disk.
+    /// True if the running turn, or the one that begins, asks the model.
+    pub(crate) fn may_be_joined(&self) -> bool {
+        match self.unconfirmed.front() {
+            Some(prompt) => prompt.asks_model(),
+            None => self.running.is_open && self.running.asks_model,
+        }
+    }
+
+    /// Where this prompt waits.
     pub(crate) fn place_of(&self, prompt: &PersonPrompt) -> WaitingPlace {
         let place = self.queue.iter().position(|waiting| !waiting.steers());
-        match place.filter(|_| prompt.steers() && self.unconfirmed.is_empty()) {
+        match place.filter(|_| prompt.steers()) {
             Some(place) => {
                 let mut all = self.queue();
                 all.insert(place, prompt.clone());
@@ -231,9 +244,11 @@ impl Router {
     }
 
     /// Gives the conversation the words that wait to join its turn. Each is on disk before it has them.
+    /// A turn that ends, or has ended, takes none.
     fn join(&mut self) -> Vec<RouteStep> {
         let mut texts = Vec::new();
-        while self.queue.front().is_some_and(PersonPrompt::steers) {
+        let may = self.running.is_open && !self.stopping && self.unconfirmed.is_empty();
+        while may && self.queue.front().is_some_and(PersonPrompt::steers) {
             texts.extend(self.queue.pop_front().map(|prompt| prompt.text));
         }
         let record = |text: &String| RouteStep::Record(SessionEvent::Joined { text: text.clone() });
@@ -276,9 +291,15 @@ impl Router {
         self.queue.push_back(prompt);
     }
 
-    /// Replaces the queued prompts; the record of that is on disk.
+    /// The prompts that wait on disk where these wait here: before them is the one on its way to the conversation,
+    /// since the oldest on disk is dropped when that is recorded.
+    pub(crate) fn on_disk(&self, prompts: Vec<PersonPrompt>) -> Vec<PersonPrompt> {
+        self.unconfirmed.front().cloned().into_iter().chain(prompts).collect()
+    }
+
+    /// Replaces the queued prompts; the record of [`Self::on_disk`] is there.
     pub(crate) fn requeue(&mut self, prompts: Vec<PersonPrompt>) {
-        self.queued_on_disk = QueuedOnDisk::No;
+        self.queued_on_disk = QueuedOnDisk::Yes;
         self.queue = prompts.into();
     }
 
@@ -346,6 +367,7 @@ impl Router {
                         let sent = self.unconfirmed.pop_front().filter(|sent| sent.text == *text);
                         *expanded = sent.and_then(|sent| sent.expanded);
                         self.running.typed = expanded.as_deref().and_then(TypedCommand::of);
+                        self.running.asks_model = self.running.typed.is_none() && !is_undo(text);
                         self.running.is_open = true;
                         self.cut_short = None;
                         self.place = TurnRound { turn: self.place.turn + 1, round: 0 };

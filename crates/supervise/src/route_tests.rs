@@ -123,12 +123,13 @@ fn a_prompt_never_takes_the_place_of_one_behind_it() {
     assert_eq!(second, Some(("second".to_owned(), vec!["third".into()])));
     assert_eq!(taken(&router, Some("another")), None);
     assert_eq!(taken(&router, None), Some(("second third".to_owned(), Vec::new())));
+    assert_eq!(router.on_disk(Vec::new()), ["first"].map(PersonPrompt::from));
     router.requeue(Vec::new());
     assert!(router.taken_back(None).is_none());
     assert_eq!(
         router.queued_with(&"fourth".into()),
-        ["first", "fourth"].map(PersonPrompt::from),
-        "what was taken back is gone"
+        ["fourth"].map(PersonPrompt::from),
+        "what was taken back is gone, and the first is on disk since"
     );
     router.enqueue("fourth".into());
     router.on_session_msg(FromSession::Ready);
@@ -218,11 +219,47 @@ fn words_for_the_turn_wait_before_prompts_that_wait_for_its_end() {
     let WaitingPlace::Among(all) = router.place_of(&steering("and this")) else { panic!() };
     assert_eq!(all, [steering("now"), steering("and this"), "behind".into()]);
 
-    // The prompt on its way is the oldest on disk, so nothing goes before it.
+    // The prompt on its way is the oldest on disk.
     let mut early = Router::default();
     early.prompt("first");
     early.enqueue("behind".into());
-    assert_eq!(early.place_of(&steering("now")), WaitingPlace::Last);
+    let WaitingPlace::Among(all) = early.place_of(&steering("now")) else { panic!() };
+    assert_eq!(all, [steering("now"), "behind".into()]);
+    assert_eq!(early.on_disk(all), ["first".into(), steering("now"), "behind".into()]);
+}
+
+#[test]
+fn a_turn_that_a_person_stops_takes_no_words() {
+    let mut router = in_turn();
+    router.enqueue(steering("one"));
+    router.interrupt();
+    assert_eq!(router.on_session_msg(FromSession::TakeJoining), [taken(&[])]);
+    router
+        .on_session_msg(FromSession::Commit(SessionEvent::TurnEnded { end: TurnEnd::Interrupted }));
+    assert_eq!(router.on_session_msg(FromSession::TakeJoining), [taken(&[])], "none runs");
+    let sent = ToSession::Prompt { text: "one".to_owned(), expanded: None };
+    assert_eq!(router.next_queued(), Some(vec![RouteStep::ToSession(sent)]));
+}
+
+#[test]
+fn words_join_a_turn_that_asks_the_model_and_no_other() {
+    let mut router = Router::default();
+    router.on_session_msg(FromSession::Ready);
+    assert!(!router.may_be_joined(), "none runs");
+    router.prompt("first");
+    assert!(router.may_be_joined(), "it begins");
+    begin(&mut router, "first");
+    assert!(router.may_be_joined());
+    router.on_session_msg(FromSession::Commit(SessionEvent::TurnEnded { end: TurnEnd::Done }));
+    assert!(!router.may_be_joined());
+    for own in [PersonPrompt::from(":undo"), PersonPrompt::typed("ls".into(), "desk".into())] {
+        let text = own.text.clone();
+        router.prompt(own);
+        assert!(!router.may_be_joined(), "{text}");
+        begin(&mut router, &text);
+        assert!(!router.may_be_joined(), "{text}");
+        router.on_session_msg(FromSession::Commit(SessionEvent::TurnEnded { end: TurnEnd::Done }));
+    }
 }
 
 #[test]

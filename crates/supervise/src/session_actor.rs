@@ -227,7 +227,7 @@ impl Actor for SessionActor {
             questions: Questions::resumed(opened.pending_questions),
             turn: SessionTurn {
                 router: Router::resumed(opened.turns, opened.last, opened.cut_short)
-                    .with_queue(opened.waiting.queue)
+                    .with_queue(waiting_prompts::reopened(opened.waiting.queue, &plan))
                     .with_typed(opened.turn.typed)
                     .with_compact(opened.waiting.compact),
                 next_audience: None,

@@ -33,7 +33,7 @@ pub(crate) fn wanted_compaction(entries: &[JournalEntry]) -> Option<String> {
             JournalRecord::Session(_)
             | JournalRecord::Queued { .. }
             | JournalRecord::Joined { .. }
-            | JournalRecord::TakenBack
+            | JournalRecord::TakenBack { .. }
             | JournalRecord::Closed
             | JournalRecord::Changed { .. }
             | JournalRecord::Learned { .. }

@@ -246,7 +246,7 @@ fn bottom_rows(
         between.push(Row::new(&waiting_row(prompt, columns), look.dim).cut(columns));
     }
     if queue.len() > QUEUED {
-        between.push(Row::new(&format!("queued: {} more", queue.len() - QUEUED), look.dim));
+        between.push(Row::new(&format!("{} more wait", queue.len() - QUEUED), look.dim));
     }
     if let Some(line) = state.clock.line(screen, columns, Instant::now()) {
         let style = if line.mark == "●" { look.text } else { look.asks };

@@ -18,7 +18,7 @@ const OWN: &[(&str, &str)] = &[
     ("Ctrl-P", "another session"),
     ("Ctrl-R", "an earlier prompt of any session of this project"),
     ("Shift-Tab", "next mode: ask, sandboxed, plan"),
-    ("Tab", "show or hide the panels: calls, checklist, session"),
+    ("Tab", "show or hide the panels; with a text, send it the other way"),
     ("?", "this"),
 ];
 

@@ -301,7 +301,7 @@ impl FullScreen {
                 self.state.mode = Mode::Picker(Picker::new(PickerKind::History, items));
             }
             // Tab sends a text the other way than Enter.
-            KeyPress::Tab if at_line && !empty && !asked && screen.turn() == TurnState::Working => {
+            KeyPress::Tab if at_line && !empty && screen.turn() == TurnState::Working => {
                 return vec![ScreenInput::Key(key)];
             }
             KeyPress::Tab if at_line && screen.items().questions().len() < 2 => {

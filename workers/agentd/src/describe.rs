@@ -181,7 +181,7 @@ impl Describer {
             JournalRecord::Unknown { kind, fields: _ } => Description::Unknown(kind),
             // A queued prompt is recorded again when its turn begins, and a result names the sub-agent.
             JournalRecord::Queued { .. }
-            | JournalRecord::TakenBack
+            | JournalRecord::TakenBack { .. }
             | JournalRecord::Spent { .. }
             | JournalRecord::Closed
             | JournalRecord::Compacted { .. }

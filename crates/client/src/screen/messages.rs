@@ -13,7 +13,7 @@ use crate::session_facts::SessionFacts;
 use protocol::call::CallOrigin;
 use protocol::client::{
     ClientEvent, ClientRights, DetachReason, FromClient, NumberedEvent, OtherClients, Prices,
-    RequestFailure, SettingChange, ToClient, WaitingText, WhileBusy,
+    RequestFailure, SettingChange, ToClient, WaitingText,
 };
 use protocol::content::Usage;
 use protocol::ids::SessionId;
@@ -162,12 +162,8 @@ impl Screen {
         let first = first.map(|words| ScreenEffect::Show(ScreenItem::Note(words.to_owned())));
         let prompt = self.options.prompt.take().map(|text| {
             self.prompts.sent.push(text.clone());
-            ScreenEffect::Send(FromClient::Prompt {
-                session,
-                text,
-                form: None,
-                busy: WhileBusy::Queue,
-            })
+            let busy = self.options.busy;
+            ScreenEffect::Send(FromClient::Prompt { session, text, form: None, busy })
         });
         not_rewound.into_iter().chain(first).chain(prompt).collect()
     }

@@ -84,6 +84,8 @@ impl Screen {
                 }
                 Some(Vec::new())
             }
+            // A text without a marked answer is a prompt, which Tab sends the other way than Enter.
+            KeyPress::Tab if sends_beside(self) => None,
             KeyPress::Tab => Some(self.go_round(1)),
             KeyPress::BackTab => {
                 Some(self.go_round(self.items.questions().len().saturating_sub(1)))
@@ -296,4 +298,10 @@ fn waits_behind(screen: &Screen) -> Option<String> {
         1 => Some(format!("behind it waits 1 call: {named}")),
         count => Some(format!("behind it wait {count} calls: {named}")),
     }
+}
+
+/// True if the text of the line is a prompt beside the only open question.
+fn sends_beside(screen: &Screen) -> bool {
+    let is_prompt = screen.answers().is_some_and(|it| matches!(it.at_enter(), AtEnter::Line(_)));
+    is_prompt && !screen.editor.is_empty() && screen.items.questions().len() < 2
 }

@@ -4,7 +4,7 @@
 use super::{ConnectionState, Focus, Pending, Screen, ScreenEffect, SwitchTo, TurnState};
 use crate::lines::one_line;
 use crate::screen_items::ScreenItem;
-use protocol::client::{ClientEvent, NumberedEvent, PromptUse, SessionStart, WhileBusy};
+use protocol::client::{ClientEvent, NumberedEvent, SessionStart, WhileBusy};
 use protocol::content::ContentBlock;
 use protocol::ids::SessionId;
 use protocol::session::TurnEnd;
@@ -115,7 +115,7 @@ impl RewindState {
 impl Places {
     fn add(&mut self, seq: u64, event: &ClientEvent) {
         let mut place = |kind| self.points.push(RewindPoint { seq, kind, first_call: None });
-        if let ClientEvent::Prompt { text, of: PromptUse::Prompt | PromptUse::Command } = event {
+        if let ClientEvent::Prompt { text, .. } = event {
             place(RewindKind::Prompt(text.clone()));
         } else if let ClientEvent::Answer { blocks, .. } = event {
             place(RewindKind::Round(gist(blocks)));

@@ -2,8 +2,8 @@
 
 use super::sample::{each_kind, header, interrupted, prompt, proposed, result, start};
 use journal::{
-    ExpandedPrompt, Journal, JournalEntry, JournalRecord, LastTurn, Past, PromptPart, ResumeState,
-    Rule, RuleEffect, ToolKind, glance, read,
+    ExpandedPrompt, Journal, JournalEntry, JournalRecord, LastTurn, Past, PromptPart, QueuedPrompt,
+    ResumeState, Rule, RuleEffect, ToolKind, glance, read,
 };
 use proptest::prelude::*;
 use std::path::Path;
@@ -183,5 +183,39 @@ fn a_turn_that_was_left_in_order_is_open_again_once_it_goes_on() {
             assert_eq!(past.turn, turn, "{records:?}");
             assert_eq!(glance(&sessions.path().join("s1")).turn, turn, "{records:?}");
         }
+    }
+}
+
+#[test]
+fn the_prompts_that_wait_are_those_that_no_turn_took_in_the_newest_order() {
+    let queued = |text: &str, steers| JournalRecord::Queued {
+        text: text.to_owned(),
+        steers,
+        expanded: None,
+    };
+    let waiting =
+        |text: &str, steers| QueuedPrompt { text: text.to_owned(), steers, expanded: None };
+    let joined = |text: &str| JournalRecord::Joined { text: text.to_owned() };
+    let anew = |waiting| JournalRecord::TakenBack { waiting };
+    let (now, later) = (waiting("now", true), waiting("later", false));
+    let order = vec![now.clone(), later.clone()];
+    for (records, want) in [
+        (vec![prompt("x"), queued("later", false)], vec![later.clone()]),
+        (vec![prompt("x"), queued("later", false), anew(order.clone())], order.clone()),
+        (vec![prompt("x"), anew(order.clone()), joined("now")], vec![later.clone()]),
+        (vec![prompt("x"), anew(order.clone()), joined("now"), prompt("later")], Vec::new()),
+        (
+            vec![prompt("x"), anew(order.clone()), queued("third", false), joined("now")],
+            vec![later.clone(), waiting("third", false)],
+        ),
+        (
+            vec![prompt("x"), queued("now", true), joined("now"), queued("later", false)],
+            vec![later],
+        ),
+        (vec![prompt("x"), anew(order), anew(Vec::new())], Vec::new()),
+    ] {
+        let sessions = tempdir().unwrap();
+        let past = written(sessions.path(), &records);
+        assert_eq!(Past::fold(&past.entries).queued, want, "{records:?}");
     }
 }

@@ -331,12 +331,12 @@ fn a_copy_appears_with_its_end_or_not_at_all() {
         std::fs::create_dir(sessions.path().join("dead.copy")).unwrap();
         let left = sessions.path().join("new.copy/journal.jsonl");
         std::fs::copy(left, sessions.path().join("dead.copy/journal.jsonl")).unwrap();
-        vec![JournalRecord::TakenBack]
+        vec![JournalRecord::TakenBack { waiting: Vec::new() }]
     })
     .unwrap();
     let copy = records(&sessions.path().join("new"));
     assert_eq!(copy.len(), whole.len() + 1);
-    assert!(matches!(copy.last(), Some(JournalRecord::TakenBack)));
+    assert!(matches!(copy.last(), Some(JournalRecord::TakenBack { .. })));
     assert_eq!(listed(), ["dead.copy", "new", "old"]);
     assert_eq!(journal::sessions(sessions.path()).unwrap(), ["new", "old"]);
     // The writing of the end fails: no half copy stays, and what a death left goes too.

@@ -2,7 +2,8 @@
 
 use super::talk::*;
 use protocol::client::{ModelFacts, Prices};
-use protocol::content::{ContentBlock, ModelRequest, StopReason};
+use protocol::content::{ContentBlock, ModelRequest, StopReason, ToolChoice};
+use protocol::hook::{EventHook, HookEvent, SessionHooks};
 use protocol::session::{
     FromSession, JoiningWords, SessionBounds, SessionEvent, SessionSetup, ToSession, TurnEnd,
 };
@@ -108,16 +109,43 @@ fn words_that_were_taken_back_leave_the_request_as_it_was() {
 }
 
 #[test]
-fn a_stop_while_words_come_keeps_them_and_asks_nothing() {
+fn a_stop_before_the_words_come_ends_the_turn_without_a_request() {
     let mut talk = in_call(setup());
     waits(&mut talk);
     talk.call_ended(1, "text");
-    assert_eq!(talk.tell(ToSession::Interrupt), [], "they are on their way, and durable");
-    let words = taken(&mut talk, &["only three"]);
+    assert_eq!(talk.tell(ToSession::Interrupt), []);
+    // The supervisor knew of the stop before it answered.
+    let words = taken(&mut talk, &[]);
     assert_eq!(ended(&words), Some(&TurnEnd::Interrupted));
     assert!(requests(&words).is_empty());
-    let words = talk.prompt("go on");
-    assert_eq!(texts_of_last(requests(&words)[0]), ["text", "only three", "go on"]);
+    let words = talk.prompt("only three");
+    assert_eq!(texts_of_last(requests(&words)[0]), ["text", "only three"]);
+}
+
+#[test]
+fn the_last_words_of_a_turn_and_a_hook_that_judges_prompts_leave_words_to_the_next_turn() {
+    let mut talk = in_call(SessionSetup { max_rounds: 1, ..setup() });
+    waits(&mut talk);
+    let words = talk.call_ended(1, "text");
+    assert_eq!(requests(&words)[0].calls, ToolChoice::No, "the model may only speak");
+
+    let hook = EventHook {
+        event: HookEvent::UserPromptSubmit,
+        matched: None,
+        command: "judge".into(),
+        broken: None,
+        timeout_ms: 1000,
+        file: "settings.json".into(),
+    };
+    let hooks = SessionHooks { events: vec![hook], ..SessionHooks::default() };
+    let mut talk = Talk::ready(SessionSetup { hooks, ..setup() });
+    let judged = talk.prompt("go");
+    let judge = runs(&judged)[0].clone();
+    talk.call_ended(judge.id.number, r#"{"verdict":"pass"}"#);
+    talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
+    waits(&mut talk);
+    let words = talk.call_ended(judge.id.number + 1, "text");
+    assert_eq!(requests(&words).len(), 1, "{words:?}");
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn happened(
         JournalRecord::Session(_)
         | JournalRecord::Spent { .. }
         | JournalRecord::Queued { .. }
-        | JournalRecord::TakenBack
+        | JournalRecord::TakenBack { .. }
         | JournalRecord::Closed
         | JournalRecord::Changed { .. }
         | JournalRecord::Learned { .. }
@@ -262,7 +262,7 @@ pub(crate) fn client_event(session: &SessionId, record: &JournalRecord) -> Optio
             Some(ClientEvent::Learned { rule, by, unwritten })
         }
         // Clients get pending prompts separately, while they are pending.
-        JournalRecord::Queued { .. } | JournalRecord::TakenBack => None,
+        JournalRecord::Queued { .. } | JournalRecord::TakenBack { .. } => None,
         // An open question is shown by the call that waits for its answer.
         JournalRecord::Asked { .. }
         | JournalRecord::Spent { .. }

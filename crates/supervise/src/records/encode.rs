@@ -4,7 +4,7 @@
 use super::{images, origin};
 use crate::person_prompt::PersonPrompt;
 use call::{CallConclusion, CallFacts, CallRecord, Contained, Cut, tampered_in_words};
-use journal::{JournalRecord, StoredPath};
+use journal::{JournalRecord, QueuedPrompt, StoredPath};
 use protocol::call::{Call, CallOrigin, ToolResult};
 use protocol::client::{SettingChange, WhileBusy};
 use protocol::confinement::Network;
@@ -79,13 +79,18 @@ fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> JournalRecord {
 
 /// A prompt that waits.
 pub(crate) fn queued(prompt: PersonPrompt) -> JournalRecord {
-    let PersonPrompt { text, expanded, busy } = prompt;
-    JournalRecord::Queued { text, steers: busy == WhileBusy::Steer, expanded }
+    let QueuedPrompt { text, steers, expanded } = waiting(prompt);
+    JournalRecord::Queued { text, steers, expanded }
 }
 
-/// The prompts that wait are taken back.
-pub(crate) fn taken_back() -> JournalRecord {
-    JournalRecord::TakenBack
+fn waiting(prompt: PersonPrompt) -> QueuedPrompt {
+    let PersonPrompt { text, expanded, busy } = prompt;
+    QueuedPrompt { text, steers: busy == WhileBusy::Steer, expanded }
+}
+
+/// These prompts wait, in this order, and no others: one record, so that no death comes between.
+pub(crate) fn waiting_alone(prompts: Vec<PersonPrompt>) -> JournalRecord {
+    JournalRecord::TakenBack { waiting: prompts.into_iter().map(waiting).collect() }
 }
 
 /// The session is ended in order, in the middle of a turn.

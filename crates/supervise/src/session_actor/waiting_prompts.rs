@@ -1,12 +1,31 @@
 //! Prompts that wait, on disk, for the running turn or for its end. The router keeps their order.
 
+use super::hook_events;
 use super::state::SessionActorState;
 use crate::messages::ClientMsg;
 use crate::person_prompt::PersonPrompt;
 use crate::records::encode;
 use crate::route::{Router, WaitingPlace};
-use protocol::client::ClientEvent;
+use protocol::client::{ClientEvent, WhileBusy};
 use ractor::ActorRef;
+use setup::session_spec::SessionSpec;
+use std::collections::VecDeque;
+
+/// True if words may join the running turn. Those that a hook judges are a turn of their own.
+pub(super) fn may_join(state: &SessionActorState) -> bool {
+    state.turn.router.may_be_joined() && !hook_events::judge_prompts(&state.spec)
+}
+
+/// The prompts that wait in a session that is opened. A hook may be new since.
+pub(super) fn reopened(
+    mut waiting: VecDeque<PersonPrompt>,
+    spec: &SessionSpec,
+) -> VecDeque<PersonPrompt> {
+    if hook_events::judge_prompts(spec) {
+        waiting.iter_mut().for_each(|prompt| prompt.busy = WhileBusy::Queue);
+    }
+    waiting
+}
 
 /// Lets a prompt wait. All clients see a disk failure, and the person still has the text.
 pub(super) async fn add(state: &mut SessionActorState, prompt: PersonPrompt) {
@@ -14,7 +33,7 @@ pub(super) async fn add(state: &mut SessionActorState, prompt: PersonPrompt) {
     let place = router.place_of(&prompt);
     let records = match &place {
         WaitingPlace::Last => router.queued_with(&prompt).into_iter().map(encode::queued).collect(),
-        WaitingPlace::Among(all) => anew(all),
+        WaitingPlace::Among(all) => vec![encode::waiting_alone(router.on_disk(all.clone()))],
     };
     if state.events.record(records, &mut state.calls.running).await.is_err() {
         return;
@@ -36,8 +55,8 @@ pub(super) async fn take_back(
 ) {
     let mut texts = Vec::new();
     if let Some(taken) = state.turn.router.taken_back(only) {
-        let records = anew(&taken.rest);
-        if state.events.record(records, &mut state.calls.running).await.is_ok() {
+        let record = encode::waiting_alone(state.turn.router.on_disk(taken.rest.clone()));
+        if state.events.record(vec![record], &mut state.calls.running).await.is_ok() {
             texts = taken.texts;
             state.turn.router.requeue(taken.rest);
             show(state);
@@ -49,10 +68,4 @@ pub(super) async fn take_back(
 /// Shows all clients the prompts that wait.
 pub(super) fn show(state: &SessionActorState) {
     state.events.show(&ClientEvent::Queue { waiting: state.turn.router.waiting_texts() });
-}
-
-/// All are taken back on disk, and these wait again behind that.
-fn anew(waiting: &[PersonPrompt]) -> Vec<journal::JournalRecord> {
-    let again = waiting.iter().cloned().map(encode::queued);
-    std::iter::once(encode::taken_back()).chain(again).collect()
 }

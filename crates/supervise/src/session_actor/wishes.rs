@@ -9,7 +9,7 @@ use super::new_setting::{NewSetting, SettingStep};
 use super::services::servers::Beginning;
 use super::state::SessionActorState;
 use super::typed_prompt::{PromptPlace, PromptSources, TypedPrompt};
-use super::{hook_events, rules, waiting_prompts};
+use super::{rules, waiting_prompts};
 use crate::messages::{ClientMsg, RootMsg};
 use crate::person_prompt::PersonPrompt;
 use protocol::client::{SettingChange, WhileBusy};
@@ -41,12 +41,8 @@ impl SessionActorState {
         match sources.read(&prompt.text, prompt.form.clone(), place).await {
             Ok(TypedPrompt::Ready { prompt, notes }) => {
                 notes.into_iter().for_each(|text| self.events.show_notice(text));
-                let prompt = match busy {
-                    WhileBusy::Steer if !hook_events::judge_prompts(&self.spec) => {
-                        prompt.steering()
-                    }
-                    WhileBusy::Steer | WhileBusy::Queue => prompt,
-                };
+                let joins = busy == WhileBusy::Steer && waiting_prompts::may_join(self);
+                let prompt = if joins { prompt.steering() } else { prompt };
                 self.begin_or_queue(prompt).await;
             }
             Ok(TypedPrompt::WaitsFor(server)) => {

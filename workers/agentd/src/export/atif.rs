@@ -84,7 +84,7 @@ impl Trajectory {
             }
             JournalRecord::Changed { .. }
             | JournalRecord::Queued { .. }
-            | JournalRecord::TakenBack
+            | JournalRecord::TakenBack { .. }
             | JournalRecord::Learned { .. }
             | JournalRecord::Asked { .. }
             | JournalRecord::Approved { .. }

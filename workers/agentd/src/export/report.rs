@@ -117,7 +117,8 @@ impl SessionReport {
                 self.turns.push(TurnReport { began: time, items, spans: Vec::new(), until: time });
             }
             JournalRecord::Joined { text } => {
-                self.turn(time).items.push(ReportItem::Prompt(plain(text)));
+                let note = ReportItem::Note("joined the turn".to_owned());
+                self.turn(time).items.extend([ReportItem::Prompt(plain(text)), note]);
             }
             JournalRecord::Answer { blocks, usage, .. } => {
                 let turn = self.turn(time);
@@ -255,7 +256,7 @@ impl SessionReport {
                 self.turn(time).items.push(ReportItem::Note(note));
             }
             JournalRecord::Queued { .. }
-            | JournalRecord::TakenBack
+            | JournalRecord::TakenBack { .. }
             | JournalRecord::Seen { .. }
             | JournalRecord::Closed
             | JournalRecord::Unknown { .. } => {}
