@@ -3,8 +3,8 @@
 //!
 //! Called by the command line only. These parts do input and output: `supervisor_connection` (the
 //! socket), `session_connection` (a session at one supervisor after another), `spawn` (the only file here
-//! that starts a process), `sealed_key` (memory files of keys), and the two users of the loop in
-//! `session_loop`: `one_shot` (a script's run) and `attach` (a user's terminal). All others are pure:
+//! that starts a process), `sealed_key` (memory files of keys), and the three users of the loop in
+//! `session_loop`: `one_shot` (a script's run), `attach` (a user's terminal) and `live` (another program). All others are pure:
 //! [`SessionFacts`] of both; [`Transcript`] and the [`RunView`]s of a run; [`Screen`], [`ScreenItems`] and
 //! the [`LineView`] of a terminal.
 
@@ -26,6 +26,7 @@ mod installer;
 mod json_view;
 mod line_view;
 mod lines;
+mod live;
 mod live_rows;
 mod liveness;
 mod living_line;
@@ -80,6 +81,7 @@ pub use line_view::{
     is_checklist,
 };
 pub use lines::{display_width, last_lines, one_line, wrap};
+pub use live::{LiveEvent, LiveFrom, LiveReceiver, LiveSender, live, live_queue};
 pub use live_rows::{status_row, waiting_row};
 pub use living_line::{LivingLine, TurnClock};
 pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
