@@ -36,7 +36,7 @@ fn a_session_beyond_the_limit_of_open_files_is_refused_and_the_others_go_on() {
     assert_eq!(ran.code, 75, "{ran:?}");
     assert!(ran.err.contains("open files 160 (ulimit -n)"), "{ran:?}");
     let status = run(desk.agentd(&["daemon", "status"]));
-    assert!(status.out.contains("3, room for 3 by open files 160"), "{}", status.out);
+    assert!(status.out.contains("3, 0 at work, room for 3 by open files 160"), "{}", status.out);
     for session in &sessions {
         wire.attach(session, BacklogFrom::Seq(1), ClientRights::Full);
         wire.prompt(session, "hello");

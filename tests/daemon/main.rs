@@ -13,3 +13,4 @@ mod sessions;
 mod stops;
 #[path = "../support/mod.rs"]
 mod support;
+mod systemd;

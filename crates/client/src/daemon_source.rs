@@ -6,12 +6,14 @@ use crate::spawn::{self, StartError, SupervisorLaunch};
 use crate::supervisor_connection::{ConnectError, HANDSHAKE_TIMEOUT, SupervisorConnection};
 use crate::supervisor_source::{SourceResult, SupervisorSource};
 use ipc::ChannelError;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use protocol::client::{FromClient, ToClient};
 use protocol::ids::SessionId;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,6 +26,30 @@ const NEW_TOKEN: Duration = Duration::from_secs(2);
 const LISTING: Duration = Duration::from_secs(1);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// The process of a daemon that was connected to. Its socket may outlive it, where a service manager keeps that.
+#[derive(Debug)]
+pub struct DaemonProcess(OwnedFd);
+
+impl DaemonProcess {
+    /// The one at the other end, which has just answered.
+    ///
+    /// # Errors
+    /// Where it has ended.
+    pub fn of(connection: &SupervisorConnection) -> io::Result<Self> {
+        let pid = i32::try_from(connection.supervisor_pid()).ok().and_then(Pid::from_raw);
+        let process = pidfd_open(pid.ok_or(io::ErrorKind::NotFound)?, PidfdFlags::empty())?;
+        Ok(Self(process))
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    /// `TimedOut` if it still runs.
+    pub fn wait_for_end(&self, patience: Duration) -> io::Result<()> {
+        wait_for_end(&self.0, patience)
+    }
+}
 
 /// A way to the daemon.
 #[derive(Debug)]
@@ -94,32 +120,17 @@ impl<'a> DaemonSource<'a> {
         }
     }
 
-    /// Waits until the socket refuses connections.
-    ///
-    /// # Errors
-    /// `TimedOut` if it still accepts connections.
-    pub fn wait_for_end(&self, patience: Duration) -> io::Result<()> {
-        let until = Instant::now() + patience;
-        while UnixStream::connect(&self.socket).is_ok() {
-            if Instant::now() > until {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            std::thread::sleep(PAUSE);
-        }
-        Ok(())
-    }
-
     /// Sends SIGTERM to a daemon that does not answer messages, and waits for its end. The process
     /// ID comes from the socket's peer credentials, not from a file.
     ///
     /// # Errors
-    /// Where the kernel refuses, or it does not end.
+    /// Where the kernel refuses, it does not end, or no supervisor listens.
     pub fn terminate(&self, patience: Duration) -> io::Result<()> {
         let (_, process) = self.listener()?;
         // A stopped process handles SIGTERM only after SIGCONT.
         pidfd_send_signal(&process, Signal::CONT)?;
         pidfd_send_signal(&process, Signal::TERM)?;
-        self.wait_for_end(patience)
+        wait_for_end(&process, patience)
     }
 
     /// The process that listens at the socket.
@@ -130,7 +141,31 @@ impl<'a> DaemonSource<'a> {
         let process = pidfd_open(pid, PidfdFlags::empty())?;
         // It still listens, so its process ID has not been reused.
         drop(UnixStream::connect(&self.socket)?);
+        // Unless a service manager keeps the socket: then its own, or that of a daemon that has ended.
+        let executable = std::fs::read_link(format!("/proc/{}/exe", pid.as_raw_pid()))?;
+        let name = executable.file_name().unwrap_or_default().to_string_lossy();
+        if name.trim_end_matches(" (deleted)") != "agentd-supervisor" {
+            let named = executable.display();
+            return Err(io::Error::other(format!(
+                "no agentd-supervisor listens at the socket, but {named} does; \
+                 `systemctl --user stop agentd.socket agentd.service` ends what systemd started"
+            )));
+        }
         Ok((pid, process))
+    }
+}
+
+/// Waits for the end of a process.
+fn wait_for_end(process: &OwnedFd, patience: Duration) -> io::Result<()> {
+    let timeout = PollTimeout::try_from(patience).unwrap_or(PollTimeout::MAX);
+    let until = Instant::now() + patience;
+    loop {
+        match poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], timeout) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => return Ok(()),
+            Err(Errno::EINTR) if Instant::now() < until => {}
+            Err(errno) => return Err(errno.into()),
+        }
     }
 }
 

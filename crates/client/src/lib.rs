@@ -72,7 +72,7 @@ pub use answer_check::{AnswerCheck, AnswerFault};
 pub use client_error::{ClientError, RunStop};
 pub use context_text::context_text;
 pub use cost::{Spent, context_left, in_dollars, sum};
-pub use daemon_source::{DaemonError, DaemonSource};
+pub use daemon_source::{DaemonError, DaemonProcess, DaemonSource};
 pub use fleet_programs::{fleet_executable, fleet_output};
 pub use installer::run_installer;
 pub use json_view::{JsonView, StreamJsonView, failure_line};
@@ -107,6 +107,7 @@ pub use silence::SilenceAction;
 pub use spawn::{
     PrivateSupervisor, StartError, SupervisorLaunch, TerminalGuard, become_daemon, become_program,
     copy_by_program, edit_file, git_output, key_of_command, page, sibling_executable, store_output,
+    systemctl,
 };
 pub use supervisor_connection::{ConnectError, SupervisorConnection};
 pub use supervisor_source::{PrivateSource, SourceResult, SupervisorSource};

@@ -399,6 +399,14 @@ pub fn git_output(directory: &Path, words: &[&OsStr], without: &[&str]) -> io::R
     output_bytes(command.args(words).current_dir(directory))
 }
 
+/// Has the systemd manager of this user do something, and returns what `systemctl` prints.
+///
+/// # Errors
+/// It is not there, or its own words.
+pub fn systemctl(words: &[&str]) -> io::Result<Vec<u8>> {
+    output_bytes(Command::new("systemctl").arg("--user").args(words))
+}
+
 /// Has a program of agentd take the place of this process, terminal included. Returns only if it cannot.
 pub fn become_program(executable: &Path, words: &[&OsStr]) -> StartError {
     let mut command = Command::new(executable);

@@ -86,6 +86,8 @@ pub struct DaemonStatus {
     pub sandbox: String,
     /// Live sessions.
     pub sessions: u32,
+    /// Those of them in which a turn or a command runs.
+    pub working: u32,
     /// Most sessions that its limits allow.
     pub room: u64,
     /// The limit behind `room`, in words.

@@ -15,13 +15,16 @@ use config::{Dirs, DirsError};
 use interprocess::local_socket::tokio::{Listener, Stream};
 use interprocess::local_socket::traits::tokio::Listener as _;
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName};
+use interprocess::os::unix::uds_local_socket::tokio::Listener as UdSocket;
 use ipc::{HELLO_BYTES, Hello};
+use nix::sys::socket::{Backlog, listen};
 use peer::PeerProcess;
 use protocol::client::{FromClient, ToClient};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener as StdUnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -53,6 +56,15 @@ pub enum ControlSocketError {
         /// Its socket.
         socket: PathBuf,
     },
+    /// The service manager listens where no client looks.
+    #[error("the service manager handed over a socket at {given}, but clients look at {}: the unit needs \
+             ListenStream=%t/agentd/socket, and XDG_RUNTIME_DIR must be that of the user manager", wanted.display())]
+    Elsewhere {
+        /// Its address.
+        given: String,
+        /// Where clients look.
+        wanted: PathBuf,
+    },
     /// Another start of the daemon does not finish.
     #[error("another start of the daemon holds {} and does not end; look for agentd-supervisor in \
              `ps`", lock.display())]
@@ -78,6 +90,32 @@ pub enum ListenMode {
     Private(PathBuf),
     /// The daemon, for all sessions of its user.
     Daemon(DaemonLock),
+    /// The same, at a socket that the service manager made and keeps.
+    Handed(HandedSocket),
+}
+
+/// A listening socket that a service manager handed over, at the place where clients look.
+#[derive(Debug)]
+pub struct HandedSocket {
+    listener: StdUnixListener,
+    directory: PathBuf,
+}
+
+impl HandedSocket {
+    /// Checks that it is the control socket of this directory, which belongs to this user alone.
+    ///
+    /// # Errors
+    /// [`ControlSocketError::Elsewhere`] if clients would not find it; others if the directory is not private.
+    pub fn check(listener: StdUnixListener, directory: &Path) -> Result<Self, ControlSocketError> {
+        let failed = |source| ControlSocketError::Io { path: directory.to_owned(), source };
+        let wanted = Dirs::socket_in(directory)?;
+        let address = listener.local_addr().map_err(failed)?;
+        if address.as_pathname() != Some(wanted.as_path()) {
+            return Err(ControlSocketError::Elsewhere { given: format!("{address:?}"), wanted });
+        }
+        daemon_lock::check_private(directory)?;
+        Ok(Self { listener, directory: directory.to_owned() })
+    }
 }
 
 /// The open control socket.
@@ -96,6 +134,8 @@ enum SocketCleanup {
     Directory,
     /// The socket with this inode, and the token.
     Socket(u64),
+    /// The token. The socket is the service manager's.
+    Token,
 }
 
 impl ControlSocket {
@@ -119,6 +159,10 @@ impl ControlSocket {
             ListenMode::Daemon(claim) => {
                 remove_stale_dirs(claim.directory());
                 Self::listen(claim.directory(), SocketCleanup::Socket)
+            }
+            ListenMode::Handed(handed) => {
+                remove_stale_dirs(&handed.directory);
+                Self::listen_at(handed)
             }
         }
     }
@@ -149,6 +193,25 @@ impl ControlSocket {
         Ok(Self { listener, token, socket, token_file, directory, cleanup: left })
     }
 
+    /// Listens at a socket that clients may have connected to already.
+    fn listen_at(handed: &HandedSocket) -> Result<Self, ControlSocketError> {
+        let directory = handed.directory.clone();
+        let failed = |source| ControlSocketError::Io { path: directory.clone(), source };
+        let socket = Dirs::socket_in(&directory)?;
+        let token = new_token().map_err(failed)?;
+        let token_file = directory.join("token");
+        write_private(&token_file, &token).map_err(failed)?;
+        let own = handed.listener.try_clone().map_err(failed)?;
+        // Its peer credentials are those of the process that listened last: clients find this one by them.
+        listen(&own, Backlog::MAXCONN).map_err(|errno| failed(errno.into()))?;
+        own.set_nonblocking(true).map_err(failed)?;
+        let listener = UdSocket::try_from(OwnedFd::from(own));
+        let listener = listener.map_err(|error| failed(io::Error::other(error.to_string())))?;
+        peer::request_credentials(&listener).map_err(failed)?;
+        let (listener, cleanup) = (Listener::UdSocket(listener), SocketCleanup::Token);
+        Ok(Self { listener, token, socket, token_file, directory, cleanup })
+    }
+
     /// Accepts the next peer, unchecked.
     pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
         let Stream::UdSocket(stream) = self.listener.accept().await?;
@@ -167,6 +230,7 @@ impl Drop for ControlSocket {
         let gone = match self.cleanup {
             SocketCleanup::Directory => std::fs::remove_dir_all(&self.directory),
             SocketCleanup::Socket(own) => daemon_lock::remove_own_socket(&self.directory, own),
+            SocketCleanup::Token => std::fs::remove_file(&self.token_file),
         };
         if let Err(error) = gone {
             tracing::warn!(path = %self.directory.display(), %error, "the socket cannot be \

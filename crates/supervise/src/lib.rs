@@ -52,6 +52,7 @@ mod reserve_actor;
 mod root;
 mod route;
 mod server_pins;
+mod service_manager;
 mod session_actor;
 mod session_page;
 mod session_room;
@@ -68,11 +69,12 @@ mod worker_ref;
 mod written_dirs;
 
 pub use control_socket::daemon_lock::DaemonLock;
-pub use control_socket::{ControlSocketError, ListenMode};
+pub use control_socket::{ControlSocketError, HandedSocket, ListenMode};
 pub use host_tier::HostTier;
 pub use launch::adopted::{adopt_orphans, reap_all};
 pub use launch::spawner::{WorkerSpawnError, check_workers};
 pub use launch::timeouts::WorkerTimeouts;
+pub use service_manager::ServiceManager;
 pub use session_room::{HostLimit, HostLimits, SessionRoom};
 
 use config::Dirs;
@@ -103,6 +105,8 @@ pub struct SupervisorSettings {
     pub log: File,
     /// The supervisor ends after this time without clients and without work; never, if absent.
     pub idle_exit: Option<Duration>,
+    /// Who waits for news of this process.
+    pub service_manager: ServiceManager,
     /// For how many sessions the limits of this process suffice.
     pub room: SessionRoom,
     /// Timeouts and limits of a session's workers.
@@ -159,6 +163,7 @@ impl Supervisor {
         let mut adopted = Adopted::catch()?;
         #[cfg(agentd_hooks)]
         ipc::hook::obey_aside();
+        let manager = settings.service_manager;
         let (root, ended) = RootActor::spawn(None, RootActor, settings)
             .await
             .map_err(|error| SupervisorError::Start(error.to_string()))?;
@@ -168,6 +173,7 @@ impl Supervisor {
         });
         // The control socket is open: other processes that wait for the daemon lock find it taken.
         drop(mode);
+        manager.ready();
         let over = async {
             tokio::select! {
                 () = lifeline => tracing::info!("the lifeline ended"),
@@ -180,6 +186,7 @@ impl Supervisor {
             _ = ended => {}
             () = over => {}
             () = serve(&socket, &root) => {}
+            () = manager.report(&root) => {}
             () = adopted.reap() => {}
         }
         Ok(())
@@ -205,7 +212,7 @@ impl ShutdownSignals {
     fn catch(mode: &ListenMode) -> std::io::Result<Self> {
         let hangup = match mode {
             ListenMode::Private(_) => Hangup::Ends,
-            ListenMode::Daemon(_) => Hangup::EndsNothing,
+            ListenMode::Daemon(_) | ListenMode::Handed(_) => Hangup::EndsNothing,
         };
         Ok(Self {
             hangup,

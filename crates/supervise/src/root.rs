@@ -316,6 +316,7 @@ impl RootState {
             began: self.started_at,
             sandbox: self.describe_tier(),
             sessions: count(self.sessions.len()),
+            working: 0,
             room: self.settings.room.sessions,
             limit: self.settings.room.limit.clone(),
             clients: count(self.clients.len()),
@@ -338,6 +339,13 @@ impl RootState {
             for (session, glance) in glances {
                 let why = match tokio::time::timeout_at(until, glance).await {
                     Ok(Ok(SessionSummary { state: SessionStatus::Degraded(why), .. })) => why,
+                    Ok(Ok(SessionSummary {
+                        state: SessionStatus::Working | SessionStatus::Background(_),
+                        ..
+                    })) => {
+                        status.working += 1;
+                        continue;
+                    }
                     // It is healthy, or it ended in the meantime.
                     Ok(_) => continue,
                     Err(_) => NO_REPLY.to_owned(),

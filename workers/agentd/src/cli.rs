@@ -360,6 +360,14 @@ pub(crate) enum DaemonCommand {
     },
     /// Run the daemon in the foreground, for service managers.
     Run,
+    /// Have systemd start the daemon for the first client: units of this user, and their socket.
+    Install,
+    /// Stop the daemon and remove the units of `install`; refused while turns run, unless forced.
+    Uninstall {
+        /// Interrupt running turns.
+        #[arg(long)]
+        force: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]

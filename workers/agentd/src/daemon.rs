@@ -6,7 +6,11 @@ use crate::cli_exit::CliExit;
 use crate::context::CliContext;
 use crate::output::{print, print_json};
 use crate::query;
-use client::{ConnectError, DaemonSource, SupervisorConnection, become_daemon, sibling_executable};
+use crate::systemd_units::{self, OwnUnits};
+use client::{
+    ConnectError, DaemonProcess, DaemonSource, SupervisorConnection, become_daemon,
+    sibling_executable,
+};
 use protocol::client::{DaemonStatus, FromClient, OnUnfinished, ToClient};
 use serde_json::json;
 use std::path::Path;
@@ -34,6 +38,25 @@ pub(crate) fn main(command: &DaemonCommand) -> Result<CliExit, CliError> {
             Ok(CliExit::Done)
         }
         DaemonCommand::Status { json } => status(&of(&context, &executable)?, *json),
+        DaemonCommand::Install => {
+            if of(&context, &executable)?.find()?.is_some() {
+                let text = "a daemon runs already, and systemd would take its socket away";
+                return Err(CliError::user(text).hint("end it first: `agentd daemon stop`"));
+            }
+            systemd_units::install(&context)?;
+            Ok(CliExit::Done)
+        }
+        DaemonCommand::Uninstall { force } => {
+            let Some(units) = OwnUnits::find(&context)? else {
+                eprintln!("agentd: there are no units of agentd's");
+                return Ok(CliExit::Done);
+            };
+            // First of all, since systemd ends the service with its socket, turns or not.
+            stop(&of(&context, &executable)?, unfinished(*force))?;
+            units.stop_listening()?;
+            units.remove()?;
+            Ok(CliExit::Done)
+        }
         DaemonCommand::Run => {
             context.writable_state()?;
             context.dirs.socket()?;
@@ -71,6 +94,8 @@ fn stop(daemon: &DaemonSource<'_>, unfinished: OnUnfinished) -> Result<CliExit, 
         eprintln!("agentd: no daemon is running");
         return Ok(CliExit::Done);
     };
+    let ended = |error| CliError::internal(format!("the daemon did not end: {error}"));
+    let process = DaemonProcess::of(&connection).map_err(ended)?;
     let _ = connection.send(&FromClient::Shutdown { unfinished }, &[]);
     loop {
         match connection.recv() {
@@ -78,13 +103,11 @@ fn stop(daemon: &DaemonSource<'_>, unfinished: OnUnfinished) -> Result<CliExit, 
                 return Err(CliError::user(message).exit(CliExit::Failed));
             }
             Ok(_) => {}
-            // The end of the daemon is the end of its socket.
+            // The end of the connection is the beginning of the daemon's.
             Err(_) => break,
         }
     }
-    daemon
-        .wait_for_end(END)
-        .map_err(|error| CliError::internal(format!("the daemon did not end: {error}")))?;
+    process.wait_for_end(END).map_err(ended)?;
     eprintln!("agentd: the daemon has ended; its sessions are on disk");
     Ok(CliExit::Done)
 }
@@ -121,6 +144,7 @@ fn line(status: &DaemonStatus) -> String {
         "began": status.began,
         "sandbox": status.sandbox,
         "sessions": status.sessions,
+        "working": status.working,
         "room": status.room,
         "limit": status.limit,
         "clients": status.clients,
@@ -133,12 +157,13 @@ fn words(status: &DaemonStatus) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let now = u64::try_from(now).unwrap_or(u64::MAX);
     let mut text = format!(
-        "process   {}, for {}\nbuild     {}\ncage      {}\nsessions  {}, room for {} by {}\nclients   {}\n",
+        "process   {}, for {}\nbuild     {}\ncage      {}\nsessions  {}, {} at work, room for {} by {}\nclients   {}\n",
         status.pid,
         since(now.saturating_sub(status.began) / 1000),
         status.build,
         status.sandbox,
         status.sessions,
+        status.working,
         status.room,
         status.limit,
         status.clients,

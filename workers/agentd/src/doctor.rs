@@ -10,6 +10,7 @@ use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag};
 use crate::output::{print_json, print_styled};
 use crate::query;
+use crate::systemd_units::{self, AfterLogout};
 use client::{Colour, Terminal, sibling_executable};
 use config::{KeySource, ValueOrigin};
 use protocol::company_proxy::ProxyEnvironment;
@@ -317,6 +318,24 @@ fn daemon(socket: &Path) -> Vec<DoctorFinding> {
     troubles.map(|trouble| DoctorFinding::note("daemon", format!("{text}; {trouble}"))).collect()
 }
 
+/// The units of this user that start the daemon. Empty if there are none.
+fn systemd(context: &CliContext) -> Option<DoctorFinding> {
+    let installed = systemd_units::installed(context)?;
+    let starts = match &installed.executable {
+        Ok(executable) => format!("starts {} daemon run", executable.display()),
+        Err(text) => return Some(DoctorFinding::note("systemd", text.clone())),
+    };
+    Some(match installed.after_logout {
+        AfterLogout::Stays => {
+            DoctorFinding::ok("systemd", format!("{starts}; it stays after your last logout"))
+        }
+        AfterLogout::Ends => {
+            DoctorFinding::note("systemd", format!("{starts}; it ends with your last login"))
+                .hint("`loginctl enable-linger` lets it stay")
+        }
+    })
+}
+
 /// The proxies of the environment, for everything that leads to the network.
 fn proxies(context: &CliContext) -> Vec<DoctorFinding> {
     let value = |name: &str| Some(context.environment.get(name)?.to_string_lossy().into_owned());
@@ -362,6 +381,7 @@ fn of_context(context: &CliContext) -> Vec<DoctorFinding> {
                 }
             });
             findings.extend(daemon(&socket));
+            findings.extend(systemd(context));
         }
         Err(error) => {
             findings.push(DoctorFinding::missing("socket", chain(&error), CliExit::Configuration))

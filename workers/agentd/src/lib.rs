@@ -44,6 +44,7 @@ mod sessions;
 mod settings;
 mod show;
 mod signals;
+mod systemd_units;
 mod table;
 mod tools_page;
 mod worktree;

@@ -5,6 +5,7 @@ mod host_limits;
 
 use anyhow::{Context, bail};
 use config::{Config, Dirs, Environment, Sources, Trust, TrustStore};
+use listenfd::ListenFd;
 use nix::sys::signal::{SigSet, Signal};
 use protocol::confinement::{Tier, WITHOUT_CAGE};
 use sandbox::{Controller, Delegation};
@@ -13,13 +14,13 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 use supervise::{
-    ControlAddress, ControlSocketError, DaemonLock, HostLimits, HostTier, ListenMode, SessionRoom,
-    Supervisor, SupervisorError, SupervisorSettings, WorkerTimeouts,
+    ControlAddress, ControlSocketError, DaemonLock, HandedSocket, HostLimits, HostTier, ListenMode,
+    ServiceManager, SessionRoom, Supervisor, SupervisorError, SupervisorSettings, WorkerTimeouts,
 };
 use tokio::io::AsyncReadExt;
 
@@ -43,7 +44,8 @@ enum Service {
     /// For all sessions of its user, detached from any terminal. Standard input only carries its
     /// first message to the client.
     Daemon,
-    /// The same, but attached to the service manager or person that started it.
+    /// The same, but attached to the service manager or person that started it. A service manager may hand over the
+    /// socket at which clients wait.
     Foreground,
 }
 
@@ -126,12 +128,12 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
         Service::Private => {
             ListenMode::Private(dirs.runtime.join(format!("run-{}", std::process::id())))
         }
-        Service::Daemon | Service::Foreground => match DaemonLock::acquire(&dirs.runtime) {
-            Ok(claim) => ListenMode::Daemon(claim),
-            Err(error @ ControlSocketError::DaemonRunning { .. }) => {
-                return Err(error).of_kind("taken");
+        Service::Daemon => claimed(&dirs)?,
+        Service::Foreground => match handed_socket().of_kind("state")? {
+            Some(listener) => {
+                ListenMode::Handed(HandedSocket::check(listener, &dirs.runtime).of_kind("state")?)
             }
-            Err(error) => return Err(error).of_kind("state"),
+            None => claimed(&dirs)?,
         },
     };
     // A signal that ends this process waits until the probes have ended theirs.
@@ -178,6 +180,10 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
         temp_root,
         log,
         idle_exit,
+        service_manager: match service {
+            Service::Foreground => ServiceManager::Starter,
+            Service::Private | Service::Daemon => ServiceManager::None,
+        },
         room: session_room(&limits),
         timeouts: worker_timeouts(),
         worker_env: worker_env(),
@@ -185,6 +191,28 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Startu
         host,
     };
     run_until_end(service, first_word, settings, way)
+}
+
+/// The lock under which this process may become the daemon.
+fn claimed(dirs: &Dirs) -> Result<ListenMode, StartupFailure> {
+    match DaemonLock::acquire(&dirs.runtime) {
+        Ok(claim) => Ok(ListenMode::Daemon(claim)),
+        Err(error @ ControlSocketError::DaemonRunning { .. }) => Err(error).of_kind("taken"),
+        Err(error) => Err(error).of_kind("state"),
+    }
+}
+
+/// The socket that the service manager handed over, if it did.
+/// <https://www.freedesktop.org/software/systemd/man/latest/sd_listen_fds.html>
+fn handed_socket() -> anyhow::Result<Option<UnixListener>> {
+    let mut handed = ListenFd::from_env();
+    if handed.len() > 1 {
+        bail!(
+            "the service manager handed over {} sockets; the unit must have one ListenStream=",
+            handed.len()
+        );
+    }
+    handed.take_unix_listener(0).context("the service manager handed over no listening Unix socket")
 }
 
 /// A daemon with less room than this says so in its log.

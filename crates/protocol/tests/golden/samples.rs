@@ -1729,6 +1729,7 @@ fn status() -> DaemonStatus {
         began: 1 << 40,
         sandbox: text("tier A"),
         sessions: 2,
+        working: 1,
         room: 89,
         limit: text("open files 1024 (ulimit -n)"),
         clients: 3,

@@ -136,6 +136,7 @@ pub(super) async fn root_in(place: &Path) -> (ActorRef<RootMsg>, JoinHandle<()>,
     let (bin, project) = (directory("bin"), directory("project"));
     workers(&bin);
     let settings = SupervisorSettings {
+        service_manager: crate::ServiceManager::None,
         dirs: Dirs {
             config: None,
             state: directory("state"),

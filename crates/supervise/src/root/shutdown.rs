@@ -85,6 +85,7 @@ impl RootState {
             return;
         }
         self.shutdown_phase = ShutdownPhase::EndingSessions(0);
+        self.settings.service_manager.stopping();
         // Without a message the other clients would take it for a crash and start another
         // supervisor.
         let others = self.clients.iter().filter(|(id, _)| Some(**id) != asker);
