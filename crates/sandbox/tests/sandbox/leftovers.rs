@@ -118,8 +118,9 @@ fn no_remote_leads_the_person_s_git_to_a_program_of_a_command() {
         ("mkdir -p .git/branches; echo $TMPDIR/e.git > .git/branches/o", "git push -q o HEAD"),
     ] {
         let act = |yard: &Yard| {
-            let settings = "export GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=push.default GIT_CONFIG_VALUE_0=current \
-                            GIT_CONFIG_KEY_1=user.email GIT_CONFIG_VALUE_1=a@b";
+            let settings = "export GIT_CONFIG_COUNT=3 GIT_CONFIG_KEY_0=push.default GIT_CONFIG_VALUE_0=current \
+                            GIT_CONFIG_KEY_1=user.email GIT_CONFIG_VALUE_1=a@b \
+                            GIT_CONFIG_KEY_2=user.name GIT_CONFIG_VALUE_2=a";
             person(yard, &format!("{settings}; git commit -q --allow-empty -m x; {acts}"))
         };
         for tier in TIERS {
