@@ -1,6 +1,7 @@
 //! The command line and the terminal, end to end.
 #![allow(clippy::unwrap_used)]
 
+mod acp;
 mod ask_user;
 mod asked_ahead;
 mod attach;

@@ -48,6 +48,7 @@ fn the_floors_hold() {
         ("web", 1),
         ("client", 1),
         ("terminal", 1),
+        ("acp", 1),
         ("fleet", 1),
         ("call", 2),
         ("launch", 2),
@@ -61,8 +62,8 @@ fn the_floors_hold() {
     // read syntax trees and web pages are behind the types of tools; that of the web leaves the network by
     // sandbox's filter. Rules match the declarations
     // of each tool, so that a new tool needs no second table, and sandbox's names of files that a program runs
-    // later. Only runners run a tool; the others know no more than its declaration. The full-screen view shows the model of
-    // client. The settings of a session include the person's, as settings-copies left them. The end of a
+    // later. Only runners run a tool; the others know no more than its declaration. The full-screen view and editors show the
+    // model of client. The settings of a session include the person's, as settings-copies left them. The end of a
     // process is an input of the machine in call.
     let neighbours = [
         ("protocol", "journal"),
@@ -77,6 +78,7 @@ fn the_floors_hold() {
         ("approval", "sandbox"),
         ("approval", "tool-specs"),
         ("terminal", "client"),
+        ("acp", "client"),
         ("setup", "settings-copies"),
         ("launch", "call"),
     ];

@@ -16,14 +16,15 @@ pub(crate) use mcp::{McpCommand, OtherAgent, ServeFlags};
 /// The end of `agentd --help`.
 const MORE: &str = "\
 Topics: agentd help sessions, scripts, config, rules, sandbox, network, tools,
-  images, commands, agents, context, undo, hooks, mcp, fleet, security,
-  exit-codes. Also: agentd help COMMAND (of -p: run), agentd man [NAME]";
+  images, commands, agents, context, undo, hooks, mcp, editors, fleet,
+  security, exit-codes. Also: agentd help COMMAND (-p: run), agentd man [NAME]";
 
 /// A coding agent for the terminal; each tool call in its own kernel sandbox.
 #[derive(Debug, Parser)]
 #[command(
     name = "agentd",
     version,
+    override_usage = "agentd [OPTIONS] | agentd COMMAND",
     after_help = MORE,
     args_conflicts_with_subcommands = true,
     disable_help_subcommand = true
@@ -71,6 +72,13 @@ pub(crate) enum CliCommand {
         /// Work in a git worktree on a branch of this name; see `agentd help sessions`.
         #[arg(long, value_name = "NAME")]
         worktree: Option<String>,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
+    /// Serve an editor by the Agent Client Protocol, over its pipes.
+    ///
+    /// More: `agentd help editors`.
+    Acp {
         #[command(flatten)]
         flags: SessionFlags,
     },

@@ -1,6 +1,7 @@
 //! `agentd`: the command line. Reads the arguments, runs the command, and maps every end to an exit
 //! code.
 
+mod acp;
 mod answer_schema;
 mod attach_services;
 mod audit;
@@ -98,6 +99,7 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
             let others = if detach_others { OtherClients::Detach } else { OtherClients::Stay };
             interactive::attach(session.as_deref(), &flags, rights, others)
         }
+        (Some(CliCommand::Acp { flags }), _) => acp::main(&flags),
         (Some(CliCommand::Open { session, port, here, call }), _) => {
             open_port::main(&session, open_port::Ports { port, here: here.unwrap_or(port), call })
         }
