@@ -13,7 +13,7 @@ use protocol::judgement::PersonAnswer;
 use protocol::session::OpenTurn;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,10 @@ impl Editor {
     fn start(desk: &Desk, server: &Server, flags: &[&str]) -> Self {
         let mut words = vec!["acp"];
         words.extend(flags);
-        let mut command = desk.with_server(server, &words);
+        Self::of(desk.with_server(server, &words))
+    }
+
+    fn of(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut child = command.spawn().unwrap();
         let (sender, lines) = mpsc::channel();
@@ -457,7 +460,8 @@ fn what_an_editor_says_wrong_is_answered_with_its_place() {
     let mut editor = Editor::start(&desk, &server, &[]);
     let early = editor.ask("session/new", &json!({"cwd": desk.project(), "mcpServers": []}));
     assert_eq!(early["error"]["code"], -32600, "{early}");
-    // A version of the future is answered with the newest that is known.
+    // A version of the future, or a text in its place, is answered with the one that is known.
+    editor.ask("initialize", &json!({"protocolVersion": "1"}));
     let answer = editor.ask("initialize", &json!({"protocolVersion": 7, "new": {"x": []}}));
     assert_eq!(answer["result"]["protocolVersion"], 1);
     let session = editor.session(&desk);
@@ -493,6 +497,26 @@ fn what_an_editor_says_wrong_is_answered_with_its_place() {
     // Words that nobody waits for change nothing.
     editor.say(r#"{"jsonrpc":"2.0","method":"$/new","params":{}}"#);
     editor.say(r#"{"jsonrpc":"2.0","id":"s.1/1","result":{"outcome":{"outcome":"selected","optionId":"once"}}}"#);
+    let id = editor.prompt(&session, "hi");
+    assert_eq!(stop(&editor.answer(id)), "end_turn");
+    editor.ends();
+}
+
+/// The command that prints a key reads nothing that the editor says.
+#[test]
+fn a_key_command_gets_none_of_the_editor_s_words() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("Hello.")]);
+    let _daemon = desk.daemon();
+    let config = desk.home().join(".config/agentd");
+    std::fs::create_dir_all(&config).unwrap();
+    let key = "[provider]\nkey_command = \"cat >/dev/null; printf sk-ant-0000\"\n";
+    std::fs::write(config.join("config.toml"), key).unwrap();
+    let mut command = desk.agentd(&["acp"]);
+    command.env("ANTHROPIC_BASE_URL", server.url());
+    let mut editor = Editor::of(command);
+    editor.ask("initialize", &json!({"protocolVersion": 1}));
+    let session = editor.session(&desk);
     let id = editor.prompt(&session, "hi");
     assert_eq!(stop(&editor.answer(id)), "end_turn");
     editor.ends();

@@ -17,12 +17,11 @@ pub fn read<T: DeserializeOwned>(method: &str, params: Value) -> Result<T, RpcEr
         .map_err(|error| RpcError::params(format!("the parameters of {method}: {error}")))
 }
 
-/// Of `initialize`.
+/// Of `initialize`. The version that the editor knows is not looked at, and is a text in some: agentd speaks one, and an
+/// editor that does not know that leaves.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeParams {
-    /// The newest version that the editor knows.
-    pub protocol_version: u16,
     /// What it can do. Others' newer fields are left alone.
     #[serde(default)]
     pub client_capabilities: Value,

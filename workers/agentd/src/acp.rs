@@ -24,7 +24,9 @@ use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::session::OpenTurn;
 use serde_json::{Value, json};
-use std::io::{self, BufRead, Read, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 
@@ -55,8 +57,8 @@ pub(crate) fn main(flags: &SessionFlags) -> Result<CliExit, CliError> {
     context.writable_state()?;
     // Unbounded: a thread that follows a session must never wait for this one, which sends to it.
     let (sender, inputs) = mpsc::channel();
-    let lines = sender.clone();
-    std::thread::spawn(move || read_lines(&lines));
+    let (lines, input) = (sender.clone(), own_input()?);
+    std::thread::spawn(move || read_lines(BufReader::new(input), &lines));
     let mut editor =
         Editor { context, flags, sender, initialized: None, followed: Vec::new(), opened: 0 };
     for input in inputs {
@@ -76,8 +78,19 @@ pub(crate) fn main(flags: &SessionFlags) -> Result<CliExit, CliError> {
     Ok(CliExit::Done)
 }
 
-fn read_lines(inputs: &Sender<AcpInput>) {
-    let mut stdin = io::stdin().lock();
+/// Standard input, which no program that this one starts may read from: a command that prints a key would take the
+/// editor's words.
+fn own_input() -> Result<File, CliError> {
+    let own = io::stdin().as_fd().try_clone_to_owned();
+    let nothing = File::open("/dev/null");
+    let moved = own.and_then(|own| {
+        nix::unistd::dup2_stdin(&nothing?)?;
+        Ok(File::from(own))
+    });
+    moved.map_err(|error| CliError::internal(format!("standard input cannot be used: {error}")))
+}
+
+fn read_lines(mut stdin: impl BufRead, inputs: &Sender<AcpInput>) {
     loop {
         let mut line = Vec::new();
         let input = match stdin.by_ref().take(LINE).read_until(b'\n', &mut line) {
@@ -236,7 +249,7 @@ impl Editor<'_> {
         }
         let done = match method {
             "initialize" => read::<InitializeParams>(method, params).map(|params| {
-                let answer = initialized(&params);
+                let answer = initialized();
                 self.initialized = Some(params);
                 Some(answer)
             }),
@@ -471,11 +484,9 @@ fn follow_session(
 }
 
 /// What this agent can do.
-fn initialized(params: &InitializeParams) -> Value {
-    // An editor that knows older versions only hears the oldest that there is, and leaves if it cannot speak that.
-    let version = params.protocol_version.clamp(VERSION, VERSION);
+fn initialized() -> Value {
     json!({
-        "protocolVersion": version,
+        "protocolVersion": VERSION,
         "agentInfo": {"name": "agentd", "title": "agentd", "version": env!("CARGO_PKG_VERSION")},
         "agentCapabilities": {
             "loadSession": true,
