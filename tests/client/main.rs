@@ -25,6 +25,7 @@ mod questions;
 mod recording;
 mod rewind;
 mod running;
+mod sdk;
 mod session_models;
 mod session_names;
 mod session_search;

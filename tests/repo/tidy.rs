@@ -49,6 +49,7 @@ fn the_floors_hold() {
         ("client", 1),
         ("terminal", 1),
         ("acp", 1),
+        ("sdk", 1),
         ("fleet", 1),
         ("call", 2),
         ("launch", 2),
@@ -62,8 +63,8 @@ fn the_floors_hold() {
     // read syntax trees and web pages are behind the types of tools; that of the web leaves the network by
     // sandbox's filter. Rules match the declarations
     // of each tool, so that a new tool needs no second table, and sandbox's names of files that a program runs
-    // later. Only runners run a tool; the others know no more than its declaration. The full-screen view and editors show the
-    // model of client. The settings of a session include the person's, as settings-copies left them. The end of a
+    // later. Only runners run a tool; the others know no more than its declaration. The full-screen view, editors and programs show
+    // the model of client. The settings of a session include the person's, as settings-copies left them. The end of a
     // process is an input of the machine in call.
     let neighbours = [
         ("protocol", "journal"),
@@ -79,6 +80,8 @@ fn the_floors_hold() {
         ("approval", "tool-specs"),
         ("terminal", "client"),
         ("acp", "client"),
+        ("sdk", "client"),
+        ("sdk", "tool-specs"),
         ("setup", "settings-copies"),
         ("launch", "call"),
     ];
@@ -181,7 +184,7 @@ fn few_files_start_processes() {
     // `installer.rs` runs npm and pip for `agentd mcp install`: their scripts are off, so that no code of a
     // package runs outside a cage. `browser.rs` opens the person's browser, for a log-in that the person
     // asked for. `run.rs` starts `agentd` for a client of `agentd mcp serve`. A fleet's worker starts `agentd`
-    // and `git`.
+    // and `git`. `claude.rs` becomes `agentd sdk`, for programs that start `agentd-claude`.
     let allowed = [
         "crates/launch/src/spawner.rs",
         "crates/client/src/spawn.rs",
@@ -190,6 +193,7 @@ fn few_files_start_processes() {
         "workers/mcp/src/browser.rs",
         "workers/mcp/src/serve/run.rs",
         "workers/fleet/src/run.rs",
+        "workers/agentd/claude.rs",
     ];
     for (name, text) in all_sources().iter().filter(|(name, _)| !is_test(name)) {
         let code = shipped(text);

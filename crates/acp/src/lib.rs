@@ -20,4 +20,4 @@ pub use params::{
     CancelParams, CloseParams, ConfigParams, HandedServers, InitializeParams, ListParams,
     LoadParams, ModeParams, NewParams, PromptParams, Reply, read,
 };
-pub use session_view::{OpenedAs, Output, SessionView};
+pub use session_view::{EditorOutput, OpenedAs, SessionView};

@@ -25,7 +25,7 @@ pub enum OpenedAs {
 
 /// What somebody gets.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Output {
+pub enum EditorOutput {
     /// The editor, a line.
     Line(Value),
     /// The session.
@@ -112,7 +112,7 @@ impl SessionView {
     }
 
     /// Something happened there.
-    pub fn happened(&mut self, event: LiveEvent) -> Vec<Output> {
+    pub fn happened(&mut self, event: LiveEvent) -> Vec<EditorOutput> {
         match event {
             LiveEvent::Opened { facts, last_seq: _ } => {
                 self.shown = ShownEvents::new(facts.of_model);
@@ -132,35 +132,36 @@ impl SessionView {
     }
 
     /// It is not followed any more, and why, where that is an error.
-    pub fn ended(&mut self, error: Option<&RpcError>) -> Vec<Output> {
+    pub fn ended(&mut self, error: Option<&RpcError>) -> Vec<EditorOutput> {
         let error = error.cloned().unwrap_or_else(|| RpcError::internal("the session was ended"));
         let mut outputs = Vec::new();
         if let Some(OpenedAs::New(id) | OpenedAs::Loaded(id) | OpenedAs::Resumed(id)) =
             self.opening.take()
         {
-            outputs.push(Output::Line(error_line(&id, &error)));
+            outputs.push(EditorOutput::Line(error_line(&id, &error)));
         }
         for wanted in std::mem::take(&mut self.changes) {
-            outputs.push(Output::Line(error_line(&wanted.request, &error)));
+            outputs.push(EditorOutput::Line(error_line(&wanted.request, &error)));
         }
         outputs.extend(answers(self.prompts.fail(error.message())));
         outputs
     }
 
     /// The editor sends a prompt.
-    pub fn prompt(&mut self, request: Value, session: &str, text: String) -> Vec<Output> {
+    pub fn prompt(&mut self, request: Value, session: &str, text: String) -> Vec<EditorOutput> {
         self.prompts.add(request, text.clone());
         let (session, busy) = (SessionId(session.to_owned()), self.busy);
         vec![send(FromClient::Prompt { session, text, form: None, busy })]
     }
 
     /// The editor cancels what it has asked for.
-    pub fn cancel(&mut self, session: &str) -> Vec<Output> {
+    pub fn cancel(&mut self, session: &str) -> Vec<EditorOutput> {
         let session = SessionId(session.to_owned());
         let cancelling = self.prompts.cancel();
         let take_back =
             |text| send(FromClient::TakeBack { session: session.clone(), only: Some(text) });
-        let mut outputs: Vec<Output> = cancelling.take_back.into_iter().map(take_back).collect();
+        let mut outputs: Vec<EditorOutput> =
+            cancelling.take_back.into_iter().map(take_back).collect();
         if cancelling.running == RunningTurn::Interrupt {
             outputs.push(send(FromClient::Interrupt { session: session.clone() }));
         }
@@ -168,21 +169,21 @@ impl SessionView {
     }
 
     /// The editor leaves the session. What it has asked for is cancelled.
-    pub fn close(&mut self, request: &Value, session: &str) -> Vec<Output> {
+    pub fn close(&mut self, request: &Value, session: &str) -> Vec<EditorOutput> {
         let mut outputs = self.cancel(session);
         outputs.extend(answers(self.prompts.leave()));
-        outputs.push(Output::Line(result_line(request, &json!({}))));
-        outputs.push(Output::Leave);
+        outputs.push(EditorOutput::Line(result_line(request, &json!({}))));
+        outputs.push(EditorOutput::Leave);
         outputs
     }
 
     /// The editor chooses a mode.
-    pub fn set_mode(&mut self, request: Value, mode: &str) -> Vec<Output> {
+    pub fn set_mode(&mut self, request: Value, mode: &str) -> Vec<EditorOutput> {
         self.set(request, settings::change("mode", &mode.into()), ChangeAnswer::Nothing)
     }
 
     /// The editor makes another choice.
-    pub fn set_option(&mut self, request: Value, choice: &str, value: &Value) -> Vec<Output> {
+    pub fn set_option(&mut self, request: Value, choice: &str, value: &Value) -> Vec<EditorOutput> {
         self.set(request, settings::change(choice, value), ChangeAnswer::AllOptions)
     }
 
@@ -191,14 +192,14 @@ impl SessionView {
         request: Value,
         change: Result<SettingChange, RpcError>,
         answer: ChangeAnswer,
-    ) -> Vec<Output> {
+    ) -> Vec<EditorOutput> {
         let (change, facts) = match (change, &self.facts) {
             (Ok(change), Some(facts)) => (change, facts),
             (Ok(_), None) => {
                 let error = RpcError::internal("the session is not open yet");
-                return vec![Output::Line(error_line(&request, &error))];
+                return vec![EditorOutput::Line(error_line(&request, &error))];
             }
-            (Err(error), _) => return vec![Output::Line(error_line(&request, &error))],
+            (Err(error), _) => return vec![EditorOutput::Line(error_line(&request, &error))],
         };
         if settings::is_so(facts, &change) {
             return vec![self.changed(&request, answer)];
@@ -209,7 +210,7 @@ impl SessionView {
     }
 
     /// The editor answers a request. None if it is not one of this session's.
-    pub fn reply(&mut self, id: &str, reply: Reply) -> Option<Vec<Output>> {
+    pub fn reply(&mut self, id: &str, reply: Reply) -> Option<Vec<EditorOutput>> {
         let shown = &self.shown;
         let answered = self.questions.reply(id, reply, |call| shown.call(call).cloned())?;
         Some(match answered {
@@ -222,12 +223,12 @@ impl SessionView {
         })
     }
 
-    fn heard(&mut self, message: ToClient) -> Vec<Output> {
+    fn heard(&mut self, message: ToClient) -> Vec<EditorOutput> {
         match message {
             ToClient::Event { event, .. } => self.event(&event),
             ToClient::Attached { .. } => {
                 self.backlog = Backlog::Over;
-                let mut outputs: Vec<Output> = self.answer_opening().into_iter().collect();
+                let mut outputs: Vec<EditorOutput> = self.answer_opening().into_iter().collect();
                 let notes = std::mem::take(&mut self.notes);
                 outputs.extend(notes.iter().filter_map(|text| self.update(note(text))));
                 outputs.extend(self.ask());
@@ -255,7 +256,7 @@ impl SessionView {
         }
     }
 
-    fn event(&mut self, event: &ClientEvent) -> Vec<Output> {
+    fn event(&mut self, event: &ClientEvent) -> Vec<EditorOutput> {
         if let Some(facts) = &mut self.facts {
             facts.update(event);
         }
@@ -297,23 +298,23 @@ impl SessionView {
         outputs
     }
 
-    fn show(&mut self, event: &ClientEvent, echo: Echo) -> Vec<Output> {
+    fn show(&mut self, event: &ClientEvent, echo: Echo) -> Vec<EditorOutput> {
         let updates = self.shown.show(event, echo);
         updates.into_iter().filter_map(|update| self.update(update)).collect()
     }
 
     /// An update of this session. None before the editor knows it.
-    fn update(&self, update: Value) -> Option<Output> {
+    fn update(&self, update: Value) -> Option<EditorOutput> {
         if matches!(self.opening, Some(OpenedAs::New(_) | OpenedAs::Resumed(_))) {
             return None;
         }
         let session = self.session()?.0.as_str();
         let params = json!({"sessionId": session, "update": update});
-        Some(Output::Line(notification_line("session/update", &params)))
+        Some(EditorOutput::Line(notification_line("session/update", &params)))
     }
 
     /// The answer to the request that opened the session.
-    fn answer_opening(&mut self) -> Option<Output> {
+    fn answer_opening(&mut self) -> Option<EditorOutput> {
         let opening = self.opening.take()?;
         let facts = self.facts.as_ref()?;
         let mut result = json!({
@@ -328,11 +329,11 @@ impl SessionView {
             }
             OpenedAs::Loaded(id) | OpenedAs::Resumed(id) => id,
         };
-        Some(Output::Line(result_line(&id, &result)))
+        Some(EditorOutput::Line(result_line(&id, &result)))
     }
 
     /// Asks the editor what is open, unless the questions may have been answered since.
-    fn ask(&mut self) -> Vec<Output> {
+    fn ask(&mut self) -> Vec<EditorOutput> {
         if self.backlog == Backlog::Comes {
             return Vec::new();
         }
@@ -342,17 +343,20 @@ impl SessionView {
     }
 
     /// A question was answered: the editor need not answer any more.
-    fn withdraw(&mut self, call: &CallId) -> Option<Output> {
+    fn withdraw(&mut self, call: &CallId) -> Option<EditorOutput> {
         let request = self.questions.remove(call).filter(|request| !request.is_empty())?;
         let params = json!({"requestId": request});
-        Some(Output::Line(notification_line("$/cancel_request", &params)))
+        Some(EditorOutput::Line(notification_line("$/cancel_request", &params)))
     }
 
     /// The last request of this client failed: a change or a prompt.
-    fn failed(&mut self, message: &str) -> Vec<Output> {
+    fn failed(&mut self, message: &str) -> Vec<EditorOutput> {
         if !self.changes.is_empty() {
             let wanted = self.changes.remove(0);
-            return vec![Output::Line(error_line(&wanted.request, &RpcError::internal(message)))];
+            return vec![EditorOutput::Line(error_line(
+                &wanted.request,
+                &RpcError::internal(message),
+            ))];
         }
         match self.prompts.refused(message) {
             Some(refused) => answers(vec![refused]),
@@ -360,7 +364,7 @@ impl SessionView {
         }
     }
 
-    fn on_change(&mut self, change: &SettingChange) -> Vec<Output> {
+    fn on_change(&mut self, change: &SettingChange) -> Vec<EditorOutput> {
         let mut outputs = Vec::new();
         if let Some(place) = self.changes.iter().position(|wanted| wanted.change == *change) {
             let wanted = self.changes.remove(place);
@@ -390,36 +394,36 @@ impl SessionView {
         outputs
     }
 
-    fn options_update(&self) -> Option<Output> {
+    fn options_update(&self) -> Option<EditorOutput> {
         let options = settings::options(self.facts.as_ref()?);
         self.update(json!({"sessionUpdate": "config_option_update", "configOptions": options}))
     }
 
-    fn changed(&self, request: &Value, answer: ChangeAnswer) -> Output {
+    fn changed(&self, request: &Value, answer: ChangeAnswer) -> EditorOutput {
         let result = match (answer, &self.facts) {
             (ChangeAnswer::AllOptions, Some(facts)) => {
                 json!({"configOptions": settings::options(facts)})
             }
             (ChangeAnswer::AllOptions | ChangeAnswer::Nothing, _) => json!({}),
         };
-        Output::Line(result_line(request, &result))
+        EditorOutput::Line(result_line(request, &result))
     }
 }
 
-fn send(word: FromClient) -> Output {
-    Output::Send(Box::new(word))
+fn send(word: FromClient) -> EditorOutput {
+    EditorOutput::Send(Box::new(word))
 }
 
-fn asked(request: &EditorRequest) -> Output {
-    Output::Line(request_line(&request.id, request.method, &request.params))
+fn asked(request: &EditorRequest) -> EditorOutput {
+    EditorOutput::Line(request_line(&request.id, request.method, &request.params))
 }
 
-fn answers(answered: Vec<AnsweredPrompt>) -> Vec<Output> {
+fn answers(answered: Vec<AnsweredPrompt>) -> Vec<EditorOutput> {
     let line = |AnsweredPrompt { request, result }: AnsweredPrompt| match result {
         Ok(result) => result_line(&request, &result),
         Err(why) => error_line(&request, &RpcError::internal(why)),
     };
-    answered.into_iter().map(line).map(Output::Line).collect()
+    answered.into_iter().map(line).map(EditorOutput::Line).collect()
 }
 
 #[cfg(test)]

@@ -47,12 +47,12 @@ fn open() -> SessionView {
     view
 }
 
-fn lines(outputs: &[Output]) -> Vec<&Value> {
+fn lines(outputs: &[EditorOutput]) -> Vec<&Value> {
     outputs
         .iter()
         .filter_map(|output| match output {
-            Output::Line(line) => Some(line),
-            Output::Send(_) | Output::Leave => None,
+            EditorOutput::Line(line) => Some(line),
+            EditorOutput::Send(_) | EditorOutput::Leave => None,
         })
         .collect()
 }
@@ -144,7 +144,7 @@ fn a_prompt_is_answered_at_the_end_of_its_turn_over_a_lost_supervisor() {
     let mut view = open();
     let outputs = view.prompt(7.into(), "s", "go".to_owned());
     assert!(
-        matches!(&outputs[..], [Output::Send(word)] if matches!(**word, FromClient::Prompt { .. }))
+        matches!(&outputs[..], [EditorOutput::Send(word)] if matches!(**word, FromClient::Prompt { .. }))
     );
     assert!(view.happened(prompt_event("go")).is_empty(), "the editor shows it itself");
     let outputs = view.happened(LiveEvent::Lost("closed".to_owned()));
@@ -166,7 +166,7 @@ fn what_is_cancelled_or_closed_is_answered() {
     let outputs = view.close(&9.into(), "s");
     let said = lines(&outputs);
     assert_eq!((&said[0]["id"], &said[1]["id"]), (&8.into(), &9.into()));
-    assert_eq!(outputs.last(), Some(&Output::Leave));
+    assert_eq!(outputs.last(), Some(&EditorOutput::Leave));
 }
 
 #[test]

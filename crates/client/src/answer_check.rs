@@ -34,13 +34,15 @@ impl fmt::Display for AnswerFault {
 }
 
 /// The prompt that asks for the answer once more.
-pub(crate) fn repair_prompt(faults: &[AnswerFault]) -> String {
+#[must_use]
+pub fn repair_prompt(faults: &[AnswerFault]) -> String {
     let list: String = faults.iter().map(|fault| format!("- {fault}\n")).collect();
     format!("Your last answer does not fit the JSON Schema:\n{list}Answer again.")
 }
 
 /// The error of a run whose answer has not its form.
-pub(crate) fn misfit(faults: &[AnswerFault]) -> String {
+#[must_use]
+pub fn misfit(faults: &[AnswerFault]) -> String {
     let first = faults.first().map(ToString::to_string).unwrap_or_default();
     let more = match faults.len() {
         0 | 1 => String::new(),

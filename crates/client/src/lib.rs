@@ -68,7 +68,7 @@ pub use ipc::ChannelError;
 pub use screen_items::{CallBlock, CallPlace, ScreenItem, ScreenItems};
 pub use screen_view::ScreenView;
 
-pub use answer_check::{AnswerCheck, AnswerFault};
+pub use answer_check::{AnswerCheck, AnswerFault, misfit, repair_prompt};
 pub use client_error::{ClientError, RunStop};
 pub use context_text::context_text;
 pub use cost::{Spent, context_left, in_dollars, sum};

@@ -267,18 +267,20 @@ impl Transcript {
     }
 
     /// True if the turn had a normal end.
-    pub(crate) fn is_done(&self) -> bool {
+    #[must_use]
+    pub fn is_done(&self) -> bool {
         self.end == Some(TurnEnd::Done) && self.degraded().is_none()
     }
 
     /// Another turn of the same run begins.
-    pub(crate) fn reopen(&mut self) {
+    pub fn reopen(&mut self) {
         self.end = None;
         self.words.clear();
     }
 
     /// How many calls have not ended.
-    pub(crate) fn open_calls(&self) -> usize {
+    #[must_use]
+    pub fn open_calls(&self) -> usize {
         self.calls.values().filter(|known| known.result.is_none()).count()
     }
 

@@ -9,11 +9,12 @@ use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::daemon;
 use crate::open_request::{KeyNeed, open_request};
+use crate::program_input::{ProgramText, own_input, read_lines};
 use crate::session_commands;
 use crate::sessions;
 use acp::{
-    CancelParams, CloseParams, ConfigParams, Incoming, InitializeParams, ListParams, LoadParams,
-    ModeParams, NewParams, OpenedAs, Output, PromptParams, Reply, RpcError, SessionView,
+    CancelParams, CloseParams, ConfigParams, EditorOutput, Incoming, InitializeParams, ListParams,
+    LoadParams, ModeParams, NewParams, OpenedAs, PromptParams, Reply, RpcError, SessionView,
     error_line, read, result_line,
 };
 use client::{LiveEvent, LiveFrom, LiveReceiver, LiveSender, live, live_queue, sibling_executable};
@@ -24,31 +25,30 @@ use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::session::OpenTurn;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::AsFd;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 
 /// The version of the protocol that is spoken.
 const VERSION: u16 = 1;
-/// Longest line of an editor, in bytes: a prompt with the text of a large file.
-const LINE: u64 = 32 << 20;
 
 /// What this command waits for.
 // Each is moved once.
 #[allow(clippy::large_enum_variant)]
 enum AcpInput {
-    Line(Vec<u8>),
-    TooLong,
-    /// The editor has gone.
-    Eof,
+    Text(ProgramText),
     /// Something happened in a session.
     Live(u32, LiveEvent),
     /// A session is not followed any more.
     Over(u32, Option<RpcError>),
     /// The answer to a request that took time.
     Answer(Value),
+}
+
+impl From<ProgramText> for AcpInput {
+    fn from(text: ProgramText) -> Self {
+        Self::Text(text)
+    }
 }
 
 /// Serves the editor until it goes.
@@ -58,7 +58,7 @@ pub(crate) fn main(flags: &SessionFlags) -> Result<CliExit, CliError> {
     // Unbounded: a thread that follows a session must never wait for this one, which sends to it.
     let (sender, inputs) = mpsc::channel();
     let (lines, input) = (sender.clone(), own_input()?);
-    std::thread::spawn(move || read_lines(BufReader::new(input), &lines));
+    std::thread::spawn(move || read_lines(input, &lines));
     let mut editor =
         Editor { context, flags, sender, initialized: None, followed: Vec::new(), opened: 0 };
     for input in inputs {
@@ -76,38 +76,6 @@ pub(crate) fn main(flags: &SessionFlags) -> Result<CliExit, CliError> {
     });
     threads.collect::<Vec<_>>().into_iter().for_each(|thread| drop(thread.join()));
     Ok(CliExit::Done)
-}
-
-/// Standard input, which no program that this one starts may read from: a command that prints a key would take the
-/// editor's words.
-fn own_input() -> Result<File, CliError> {
-    let own = io::stdin().as_fd().try_clone_to_owned();
-    let nothing = File::open("/dev/null");
-    let moved = own.and_then(|own| {
-        nix::unistd::dup2_stdin(&nothing?)?;
-        Ok(File::from(own))
-    });
-    moved.map_err(|error| CliError::internal(format!("standard input cannot be used: {error}")))
-}
-
-fn read_lines(mut stdin: impl BufRead, inputs: &Sender<AcpInput>) {
-    loop {
-        let mut line = Vec::new();
-        let input = match stdin.by_ref().take(LINE).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => AcpInput::Eof,
-            Ok(_) if line.last() != Some(&b'\n') && line.len() as u64 == LINE => {
-                match stdin.skip_until(b'\n') {
-                    Ok(_) => AcpInput::TooLong,
-                    Err(_) => AcpInput::Eof,
-                }
-            }
-            Ok(_) => AcpInput::Line(line),
-        };
-        let is_last = matches!(input, AcpInput::Eof);
-        if inputs.send(input).is_err() || is_last {
-            return;
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,20 +109,15 @@ struct Followed {
 impl Editor<'_> {
     fn take(&mut self, input: AcpInput) -> io::Result<Going> {
         match input {
-            AcpInput::Eof => return Ok(Going::Ends),
-            AcpInput::TooLong => {
-                let error = RpcError::parse(format!("a line has more than {} MiB", LINE >> 20));
+            AcpInput::Text(ProgramText::Eof) => return Ok(Going::Ends),
+            AcpInput::Text(ProgramText::TooLong(most)) => {
+                let error = RpcError::parse(format!("a line has more than {} MiB", most >> 20));
                 write(&error_line(&Value::Null, &error))?;
             }
-            AcpInput::Line(bytes) => {
-                let text = String::from_utf8_lossy(&bytes);
-                if !text.trim().is_empty() {
-                    match Incoming::read(text.trim()) {
-                        Ok(incoming) => self.incoming(incoming)?,
-                        Err((id, error)) => write(&error_line(&id, &error))?,
-                    }
-                }
-            }
+            AcpInput::Text(ProgramText::Line(line)) => match Incoming::read(&line) {
+                Ok(incoming) => self.incoming(incoming)?,
+                Err((id, error)) => write(&error_line(&id, &error))?,
+            },
             AcpInput::Answer(line) => write(&line)?,
             AcpInput::Live(key, event) => {
                 let Some(place) = self.place(key) else { return Ok(Going::On) };
@@ -167,7 +130,7 @@ impl Editor<'_> {
                 let Some(place) = self.place(key) else { return Ok(Going::On) };
                 let mut followed = self.followed.remove(place);
                 for output in followed.view.ended(error.as_ref()) {
-                    if let Output::Line(line) = output {
+                    if let EditorOutput::Line(line) = output {
                         write(&line)?;
                     }
                 }
@@ -191,13 +154,13 @@ impl Editor<'_> {
         })
     }
 
-    fn perform(&mut self, place: usize, outputs: Vec<Output>) -> io::Result<()> {
+    fn perform(&mut self, place: usize, outputs: Vec<EditorOutput>) -> io::Result<()> {
         for output in outputs {
             match output {
-                Output::Line(line) => write(&line)?,
+                EditorOutput::Line(line) => write(&line)?,
                 // If it is not followed any more, its end comes next and answers.
-                Output::Send(word) => drop(self.followed[place].sender.send(*word)),
-                Output::Leave => {
+                EditorOutput::Send(word) => drop(self.followed[place].sender.send(*word)),
+                EditorOutput::Leave => {
                     self.followed.remove(place).sender.leave();
                     return Ok(());
                 }
@@ -344,7 +307,7 @@ impl Editor<'_> {
             let mut before = self.followed.remove(place);
             let why = RpcError::internal("the session was opened again");
             for output in before.view.ended(Some(&why)) {
-                if let Output::Line(line) = output {
+                if let EditorOutput::Line(line) = output {
                     let _ = self.sender.send(AcpInput::Answer(line));
                 }
             }
@@ -426,7 +389,7 @@ impl Editor<'_> {
             let mut followed = self.followed.remove(place);
             let why = RpcError::internal("the session was deleted");
             for output in followed.view.ended(Some(&why)) {
-                if let Output::Line(line) = output {
+                if let EditorOutput::Line(line) = output {
                     let _ = self.sender.send(AcpInput::Answer(line));
                 }
             }

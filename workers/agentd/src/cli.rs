@@ -2,6 +2,7 @@
 
 mod flags;
 mod mcp;
+mod sdk;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -12,12 +13,13 @@ pub(crate) use flags::{
     SessionFlags, ShellFlag,
 };
 pub(crate) use mcp::{McpCommand, OtherAgent, ServeFlags};
+pub(crate) use sdk::SdkFlags;
 
 /// The end of `agentd --help`.
 const MORE: &str = "\
 Topics: agentd help sessions, scripts, config, rules, sandbox, network, tools,
-  images, commands, agents, context, undo, hooks, mcp, editors, fleet,
-  security, exit-codes. Also: agentd help COMMAND (-p: run), agentd man [NAME]";
+  images, commands, agents, context, undo, hooks, mcp, editors, sdk,
+  fleet, security, exit-codes. Also: agentd help COMMAND, agentd man [NAME]";
 
 /// A coding agent for the terminal; each tool call in its own kernel sandbox.
 #[derive(Debug, Parser)]
@@ -81,6 +83,14 @@ pub(crate) enum CliCommand {
     Acp {
         #[command(flatten)]
         flags: SessionFlags,
+    },
+    /// Serve a program of a Claude Agent SDK, over its pipes.
+    ///
+    /// As `agentd-claude` calls it. More: `agentd help sdk`.
+    #[command(hide = true)]
+    Sdk {
+        #[command(flatten)]
+        flags: Box<SdkFlags>,
     },
     /// Attach this terminal to a session.
     ///

@@ -28,7 +28,7 @@ pub(crate) struct Topic {
 const EXAMPLES: &str = include_str!("../../../config/examples.toml");
 
 /// All topics, in the order in which they are listed.
-pub(crate) const TOPICS: [Topic; 18] = [
+pub(crate) const TOPICS: [Topic; 19] = [
     Topic { name: "sessions", text: include_str!("../help/sessions.md") },
     Topic { name: "scripts", text: include_str!("../help/scripts.md") },
     Topic { name: "config", text: include_str!("../help/config.md") },
@@ -44,6 +44,7 @@ pub(crate) const TOPICS: [Topic; 18] = [
     Topic { name: "hooks", text: include_str!("../help/hooks.md") },
     Topic { name: "mcp", text: include_str!("../help/mcp.md") },
     Topic { name: "editors", text: include_str!("../help/editors.md") },
+    Topic { name: "sdk", text: include_str!("../help/sdk.md") },
     Topic { name: "fleet", text: include_str!("../help/fleet.md") },
     Topic { name: "security", text: include_str!("../help/security.md") },
     Topic { name: "exit-codes", text: include_str!("../help/exit-codes.md") },

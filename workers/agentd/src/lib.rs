@@ -31,6 +31,7 @@ mod no_key;
 mod open_port;
 mod open_request;
 mod output;
+mod program_input;
 mod prompt;
 mod prompt_history;
 mod ps;
@@ -39,6 +40,7 @@ mod restart;
 mod resumed;
 mod rules;
 mod run;
+mod sdk;
 mod search;
 mod session_commands;
 mod sessions;
@@ -100,6 +102,7 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
             interactive::attach(session.as_deref(), &flags, rights, others)
         }
         (Some(CliCommand::Acp { flags }), _) => acp::main(&flags),
+        (Some(CliCommand::Sdk { flags }), _) => sdk::main(*flags),
         (Some(CliCommand::Open { session, port, here, call }), _) => {
             open_port::main(&session, open_port::Ports { port, here: here.unwrap_or(port), call })
         }

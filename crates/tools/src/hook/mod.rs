@@ -4,4 +4,3 @@
 mod answer;
 mod payload;
 pub(crate) mod run_hook;
-mod tool_input;

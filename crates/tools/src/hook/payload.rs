@@ -1,10 +1,10 @@
 //! The standard input of a hook: one JSON object with Claude Code's fields.
 
-use super::tool_input::{tool_input, tool_name};
 use protocol::hook::{HookEvent, HookField};
 use serde_json::{Value, json};
 use std::path::Path;
 use tool_specs::hook_input::HookSubject;
+use tool_specs::{hook_tool_input, hook_tool_name};
 
 /// Where and how the session works.
 pub(super) struct HookSession<'a> {
@@ -28,7 +28,7 @@ pub(super) fn payload(event: HookEvent, about: &HookSubject, session: &HookSessi
     for field in event.row().input {
         let (tool, result) = (about.tool.as_deref(), about.result.as_deref());
         let value: Option<Value> = match field {
-            HookField::ToolName => tool.map(|tool| tool_name(tool).into()),
+            HookField::ToolName => tool.map(|tool| hook_tool_name(tool).into()),
             HookField::ToolInput => tool.map(|tool| input_of(tool, about, session.project)),
             HookField::ToolUseId => {
                 let call = about.call.map(|call| call.to_string());
@@ -55,7 +55,7 @@ pub(super) fn payload(event: HookEvent, about: &HookSubject, session: &HookSessi
 fn input_of(tool: &str, about: &HookSubject, project: &Path) -> Value {
     let input = about.input.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let input = input.unwrap_or_else(|| json!({}));
-    tool_input(tool, &input, about.file.as_deref(), project)
+    hook_tool_input(tool, &input, about.file.as_deref(), project)
 }
 
 /// Claude Code's name of a permission mode.

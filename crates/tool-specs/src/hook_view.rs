@@ -1,17 +1,19 @@
-//! The name and the arguments of a call as Claude Code's hooks know them.
+//! The name and the arguments of a call as Claude Code's hooks know them, and programs that draw by its names.
 
+use crate::{hook_names, interpret};
 use serde_json::{Map, Value};
 use std::path::Path;
-use tool_specs::{hook_names, interpret};
 
-/// The tool's name in a hook's standard input.
-pub(super) fn tool_name(tool: &str) -> &str {
+/// The tool's name there.
+#[must_use]
+pub fn hook_tool_name(tool: &str) -> &str {
     hook_names(tool).get(1).copied().unwrap_or(tool)
 }
 
 /// The arguments of a call under Claude Code's names. A call of several files is shown once for each
 /// of them, in `file_path`.
-pub(super) fn tool_input(tool: &str, input: &Value, file: Option<&str>, project: &Path) -> Value {
+#[must_use]
+pub fn hook_tool_input(tool: &str, input: &Value, file: Option<&str>, project: &Path) -> Value {
     // A tool of an MCP server has its own arguments.
     if tool.starts_with(protocol::mcp::PREFIX) {
         return input.clone();
@@ -53,13 +55,16 @@ mod tests {
 
     #[test]
     fn a_tool_has_the_name_of_claudes_tool_that_does_the_same() {
-        assert_eq!((tool_name("nothing"), tool_name("multi_edit")), ("nothing", "MultiEdit"));
-        assert_eq!(tool_name("run"), "Bash");
+        assert_eq!(
+            (hook_tool_name("nothing"), hook_tool_name("multi_edit")),
+            ("nothing", "MultiEdit")
+        );
+        assert_eq!(hook_tool_name("run"), "Bash");
     }
 
     #[test]
     fn arguments_are_shown_under_their_names_with_absolute_paths() {
-        let shown = |tool, input: Value| tool_input(tool, &input, None, Path::new("/p"));
+        let shown = |tool, input: Value| hook_tool_input(tool, &input, None, Path::new("/p"));
         assert_eq!(
             shown("edit", json!({"path": "a", "old_string": "x", "new_string": "y"})),
             json!({"file_path": "/p/a", "old_string": "x", "new_string": "y"})
@@ -75,7 +80,7 @@ mod tests {
         let expected = json!([{"old_string": "x", "new_string": "y"}]);
         assert_eq!(shown("multi_edit", edits)["edits"], expected);
         let several =
-            tool_input("delete", &json!({"paths": ["a", "b"]}), Some("b"), Path::new("/p"));
+            hook_tool_input("delete", &json!({"paths": ["a", "b"]}), Some("b"), Path::new("/p"));
         assert_eq!(several["file_path"], "/p/b");
     }
 }
