@@ -12,7 +12,7 @@ use std::time::Duration;
 const SIZE: (u16, u16) = (90, 30);
 
 /// The codes that `agentd help exit-codes` lists, with the tests below that produce them.
-const TABLE: [i32; 17] = [0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 18, 75, 124, 130, 143];
+const TABLE: [i32; 18] = [0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 75, 124, 130, 143];
 
 #[test]
 fn the_table_in_the_help_is_the_one_tested_here() {
@@ -46,6 +46,18 @@ fn an_answer_that_does_not_fit_its_schema() {
     let server = Server::scripted([Answer::text("1"), Answer::text("2")]);
     let flags = ["-p", "x", "--json-schema", r#"{"type":"string"}"#];
     ends_with(18, desk.with_server(&server, &flags));
+}
+
+#[test]
+fn a_review_with_a_finding_that_fails() {
+    let desk = Desk::new();
+    let git = std::process::Command::new("git").args(["init", "-q"]).arg(desk.project()).status();
+    assert!(git.unwrap().success());
+    desk.write("a", "x\n");
+    let found = r#"{"summary":"","findings":[{"severity":"error","file":"a","line":1,"title":"t","text":""}]}"#;
+    let server = Server::answering(move |_, _| Answer::text(found));
+    ends_with(19, desk.with_server(&server, &["review"]));
+    ends_with(0, desk.with_server(&server, &["review", "--fail-on", "never"]));
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod plan;
 mod project_files;
 mod questions;
 mod recording;
+mod review;
 mod rewind;
 mod running;
 mod sdk;

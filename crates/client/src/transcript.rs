@@ -34,7 +34,8 @@ pub struct OpenedSession {
 
 impl OpenedSession {
     /// The warnings, a line each, for standard error.
-    pub(crate) fn warning_lines(&self) -> String {
+    #[must_use]
+    pub fn warning_lines(&self) -> String {
         self.facts.warnings.iter().map(|text| format!("agentd: {}\n", on_screen(text))).collect()
     }
 }

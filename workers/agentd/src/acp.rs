@@ -509,6 +509,7 @@ fn rpc_error(error: &CliError) -> RpcError {
         | CliExit::Configuration
         | CliExit::ProcessDied
         | CliExit::AnswerMisfit
+        | CliExit::Findings
         | CliExit::SessionLocked
         | CliExit::TimeLimit
         | CliExit::Interrupted

@@ -42,6 +42,16 @@ impl AnswerSchema {
         }
         let schema: Value =
             serde_json::from_str(text).map_err(|error| failed(format!("no JSON: {error}")))?;
+        Self::checked(place, schema)
+    }
+
+    /// A schema of agentd's own.
+    pub(crate) fn of_value(schema: Value) -> Result<Self, CliError> {
+        Self::checked("the form of the answer", schema)
+    }
+
+    fn checked(place: &str, schema: Value) -> Result<Self, CliError> {
+        let failed = |why: String| CliError::user(format!("{place}: {why}"));
         if !schema.is_object() {
             return Err(failed("a schema is a JSON object".to_owned()));
         }

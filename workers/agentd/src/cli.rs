@@ -9,8 +9,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub(crate) use flags::{
-    ExportFormat, InputFormat, NetFlag, OutputFormat, Redact, ReplaySpeedFlag, RuleArgs, RunFlags,
-    SessionFlags, ShellFlag,
+    ExportFormat, InputFormat, NetFlag, OutputFormat, Redact, ReplaySpeedFlag, ReviewFlags,
+    RuleArgs, RunFlags, SessionFlags, ShellFlag,
 };
 pub(crate) use mcp::{McpCommand, OtherAgent, ServeFlags};
 pub(crate) use sdk::SdkFlags;
@@ -76,6 +76,15 @@ pub(crate) enum CliCommand {
         worktree: Option<String>,
         #[command(flatten)]
         flags: SessionFlags,
+    },
+    /// Review the changes of a repository against a base; read-only.
+    ///
+    /// More: `agentd help scripts`.
+    Review {
+        /// A commit, branch or tag; by default origin/HEAD, main or master.
+        base: Option<String>,
+        #[command(flatten)]
+        flags: ReviewFlags,
     },
     /// Serve an editor by the Agent Client Protocol, over its pipes.
     ///
@@ -333,6 +342,7 @@ pub(crate) enum CliCommand {
     /// Print the contents and limits of the sandbox.
     ///
     /// The same as `agentd help sandbox`.
+    #[command(hide = true)]
     Sandbox,
     /// Show agentd in a minute, without key and network.
     ///

@@ -23,6 +23,7 @@ pub(crate) enum CliExit {
     Configuration = 16,
     ProcessDied = 17,
     AnswerMisfit = 18,
+    Findings = 19,
     SessionLocked = 75,
     TimeLimit = 124,
     Interrupted = 130,
@@ -32,7 +33,7 @@ pub(crate) enum CliExit {
 impl CliExit {
     /// All codes, in order; each is a row of `help/exit-codes.md`.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -46,6 +47,7 @@ impl CliExit {
         Self::Configuration,
         Self::ProcessDied,
         Self::AnswerMisfit,
+        Self::Findings,
         Self::SessionLocked,
         Self::TimeLimit,
         Self::Interrupted,

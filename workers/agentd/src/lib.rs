@@ -31,6 +31,7 @@ mod no_key;
 mod open_port;
 mod open_request;
 mod output;
+mod own_git;
 mod program_input;
 mod prompt;
 mod prompt_history;
@@ -38,6 +39,7 @@ mod ps;
 mod query;
 mod restart;
 mod resumed;
+mod review;
 mod rules;
 mod run;
 mod sdk;
@@ -101,6 +103,7 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
             let others = if detach_others { OtherClients::Detach } else { OtherClients::Stay };
             interactive::attach(session.as_deref(), &flags, rights, others)
         }
+        (Some(CliCommand::Review { base, flags }), _) => review::main(base.as_deref(), flags),
         (Some(CliCommand::Acp { flags }), _) => acp::main(&flags),
         (Some(CliCommand::Sdk { flags }), _) => sdk::main(*flags),
         (Some(CliCommand::Open { session, port, here, call }), _) => {

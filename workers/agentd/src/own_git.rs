@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 /// Runs git, and returns its output.
-pub(super) fn run_git(directory: &Path, words: &[&OsStr]) -> Result<Vec<u8>, CliError> {
+pub(crate) fn run_git(directory: &Path, words: &[&OsStr]) -> Result<Vec<u8>, CliError> {
     let settings = tool_specs::git_words();
     let settings = settings.iter().skip(1).map(OsStr::new);
     let words: Vec<&OsStr> = settings.chain(words.iter().copied()).collect();
@@ -25,10 +25,15 @@ pub(super) fn run_git(directory: &Path, words: &[&OsStr]) -> Result<Vec<u8>, Cli
 }
 
 /// Writes the files of a worktree that has none.
-pub(super) fn check_out(worktree: &Path) -> Result<(), CliError> {
-    // Asked in the worktree, where the same conditional settings hold as for the next command.
-    let words = ["config", "--show-scope", "-z", "--list"].map(OsStr::new);
-    let listed = run_git(worktree, &words)?;
+pub(crate) fn check_out(worktree: &Path) -> Result<(), CliError> {
+    run_git_unfiltered(worktree, &["reset", "--hard", "--quiet"].map(OsStr::new)).map(drop)
+}
+
+/// Runs a git that reads or writes the files of the worktree: no filter of the repository's own settings runs.
+pub(crate) fn run_git_unfiltered(directory: &Path, words: &[&OsStr]) -> Result<Vec<u8>, CliError> {
+    // Asked in the same directory, where the same conditional settings hold as for the next command.
+    let list = ["config", "--show-scope", "-z", "--list"].map(OsStr::new);
+    let listed = run_git(directory, &list)?;
     let without = without_filters_of_repository(&listed).map_err(|name| {
         let name = on_screen(&String::from_utf8_lossy(&name));
         CliError::user(format!(
@@ -36,9 +41,8 @@ pub(super) fn check_out(worktree: &Path) -> Result<(), CliError> {
         ))
     })?;
     let without = without.iter().flat_map(|setting| [OsStr::new("-c"), setting.as_os_str()]);
-    let reset = ["reset", "--hard", "--quiet"].map(OsStr::new);
-    let words: Vec<&OsStr> = without.chain(reset).collect();
-    run_git(worktree, &words).map(drop)
+    let words: Vec<&OsStr> = without.chain(words.iter().copied()).collect();
+    run_git(directory, &words)
 }
 
 /// The settings by which no filter of the repository's own settings runs, from git's list of all settings. A filter of the

@@ -72,20 +72,29 @@ fn one_shot(
     let context = CliContext::of_process()?;
     context.writable_state()?;
     let task = task(&context, flags, prompt)?;
+    carry_out(&context, task, view)
+}
+
+/// Runs a task at the daemon, or at a private supervisor if no daemon runs.
+pub(crate) fn carry_out(
+    context: &CliContext,
+    task: Task,
+    view: &mut dyn RunView,
+) -> Result<Finished, CliError> {
     let executable = sibling_executable("agentd-supervisor")?;
-    let mut daemon = daemon::of(&context, &executable)?;
-    if daemon.find()?.is_some() {
-        let signals = held_signals()?;
-        let signals = match &flags.fleet_seat {
-            // A cluster sends SIGTERM to every process of a host. The turn goes on elsewhere: it is the
-            // worker that ends this run.
-            Some(_) => signals.without_term(),
-            None => signals,
-        };
-        let ran = client::run(&mut daemon, task, view, |inputs| signals.deliver(inputs));
-        return ran.map_err(|failed| failure(&failed));
+    let mut daemon = daemon::of(context, &executable)?;
+    if daemon.find()?.is_none() {
+        return drive(task, view);
     }
-    drive(task, view)
+    let signals = held_signals()?;
+    let signals = match &task.opening.seat {
+        // A cluster sends SIGTERM to every process of a host. The turn goes on elsewhere: it is the
+        // worker that ends this run.
+        Some(_) => signals.without_term(),
+        None => signals,
+    };
+    let ran = client::run(&mut daemon, task, view, |inputs| signals.deliver(inputs));
+    ran.map_err(|failed| failure(&failed))
 }
 
 fn held_signals() -> Result<BlockedSignals, CliError> {

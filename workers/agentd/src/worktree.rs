@@ -1,12 +1,10 @@
 //! `--worktree NAME`: the session gets a git worktree of its own as its project, on a branch of this name. Git says
 //! what there is, `Plan` decides, and git makes the worktree. Nothing is removed.
 
-mod own_git;
-
 use crate::cli::{RunFlags, SessionFlags};
 use crate::cli_error::CliError;
 use crate::context::real_dir;
-use own_git::{check_out, run_git};
+use crate::own_git::{check_out, run_git};
 use protocol::hidden::on_screen;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, TryLockError};

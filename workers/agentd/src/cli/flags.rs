@@ -1,5 +1,6 @@
 //! The flags of a session and of a run, and their values.
 
+use crate::review::Severity;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use config::ProviderName;
@@ -215,6 +216,43 @@ pub(crate) struct RunFlags {
     /// Continue with a copy of the session.
     #[arg(long, alias = "fork-session", hide_short_help = true)]
     pub(crate) fork: bool,
+}
+
+/// Flags of a review.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ReviewFlags {
+    #[command(flatten)]
+    pub(crate) session: SessionFlags,
+    /// text or json.
+    #[arg(
+        long,
+        value_enum,
+        default_value = "text",
+        value_name = "FORMAT",
+        hide_possible_values = true
+    )]
+    pub(crate) output_format: OutputFormat,
+    /// The least bad finding that fails: error, warning, note or never.
+    ///
+    /// The exit code is 19 then.
+    #[arg(long, value_parser = fail_on, default_value = "error", value_name = "SEVERITY")]
+    pub(crate) fail_on: FailOn,
+    /// Longest time for the whole review, in seconds.
+    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// The least bad finding that fails a review; none, if no finding does.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FailOn(pub(crate) Option<Severity>);
+
+fn fail_on(text: &str) -> Result<FailOn, String> {
+    let known = [Severity::Error, Severity::Warning, Severity::Note];
+    match (text, known.into_iter().find(|severity| severity.name() == text)) {
+        ("never", _) => Ok(FailOn(None)),
+        (_, Some(severity)) => Ok(FailOn(Some(severity))),
+        (_, None) => Err("give error, warning, note or never".to_owned()),
+    }
 }
 
 /// Formats of standard input.
