@@ -3,7 +3,7 @@
 
 use crate::support::anthropic::{Answer, Server, call, text};
 use crate::support::daemon::Wire;
-use crate::support::{Desk, child_of, send, until};
+use crate::support::{Desk, child_of, needs, send, until};
 use nix::sys::signal::Signal;
 use protocol::client::{
     BacklogFrom, ClientEvent, ClientRights, FromClient, SessionStart, ToClient,
@@ -499,6 +499,59 @@ fn what_an_editor_says_wrong_is_answered_with_its_place() {
     editor.say(r#"{"jsonrpc":"2.0","id":"s.1/1","result":{"outcome":{"outcome":"selected","optionId":"once"}}}"#);
     let id = editor.prompt(&session, "hi");
     assert_eq!(stop(&editor.answer(id)), "end_turn");
+    editor.ends();
+}
+
+/// A server of the editor runs in a sandbox of its own; its secrets go to it and to no disk.
+#[test]
+fn servers_of_the_editor_run_in_their_own_sandbox() {
+    needs("python3");
+    let desk = Desk::new();
+    desk.write("server.py", include_str!("../data/mcp_server.py"));
+    std::fs::write(desk.outside().join("outside"), "not for servers").unwrap();
+    let outside = json!({"path": desk.outside().join("outside")});
+    let mut script = [
+        Answer::says([call("toolu_1", "mcp__my-own__read", &outside.to_string())]),
+        Answer::says([call("toolu_2", "mcp__my-own__echo", r#"{"text":"hello"}"#)]),
+        Answer::text("Done."),
+    ]
+    .into_iter();
+    // As in a terminal, the first request does not wait for servers.
+    let server = Server::answering(move |_, body| {
+        let offered = body["tools"].to_string().contains("mcp__my-own__echo");
+        let next = if offered { script.next() } else { None };
+        next.unwrap_or_else(|| Answer::text("Not yet."))
+    });
+    let _daemon = desk.daemon();
+    let mut editor = Editor::start(&desk, &server, &["--permission-mode", "auto"]);
+    editor.ask("initialize", &json!({"protocolVersion": 1}));
+    // It starts only with its variable. What looks like one of the configuration's is the shell's.
+    let starts = "[ ${#OWN_KEY} = 12 ] && exec python3 server.py";
+    let handed = json!([
+        {"name": "my own", "command": "sh", "args": ["-c", starts],
+         "env": [{"name": "OWN_KEY", "value": "s3cret-value"}]},
+        {"type": "sse", "name": "old", "url": "https://x.example"},
+    ]);
+    let answer = editor.ask("session/new", &json!({"cwd": desk.project(), "mcpServers": handed}));
+    let session =
+        answer["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+    until("the server is ready", || {
+        let id = editor.prompt(&session, "go");
+        assert_eq!(stop(&editor.answer(id)), "end_turn");
+        editor.chunks("agent_message_chunk").ends_with("Done.")
+    });
+    assert!(editor.chunks("agent_thought_chunk").contains("\"old\" (sse)"), "{:#?}", editor.heard);
+    let last = |body: &Value| body["messages"].as_array().unwrap().last().unwrap().to_string();
+    let results: Vec<String> = server.requests().iter().map(|seen| last(&seen.body)).collect();
+    let results: Vec<&String> = results.iter().filter(|it| it.contains("tool_result")).collect();
+    assert!(!results[0].contains("not for servers"), "it is caged: {results:?}");
+    assert!(results[1].contains("hello"), "{results:?}");
+    let kept = std::process::Command::new("grep")
+        .args(["-rl", "s3cret-value"])
+        .arg(desk.outside().join("state"))
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&kept.stdout), "", "no file has the secret");
     editor.ends();
 }
 

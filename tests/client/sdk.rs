@@ -3,7 +3,7 @@
 
 use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
-use crate::support::{Desk, send, until};
+use crate::support::{Desk, needs, send, until};
 use nix::sys::signal::Signal;
 use protocol::client::{
     BacklogFrom, ClientEvent, ClientRights, FromClient, SessionRequest, SessionStart, ToClient,
@@ -336,6 +336,34 @@ fn partial_messages_structured_answers_and_observing_hooks_are_there() {
     let events = program.heard.iter().filter(|line| line["type"] == "stream_event").count();
     assert!(events > 5, "{events}");
     assert_eq!(program.ends(), 0);
+}
+
+#[test]
+fn servers_of_the_program_are_started_in_a_sandbox() {
+    needs("python3");
+    let desk = Desk::new();
+    desk.write("server.py", include_str!("../data/mcp_server.py"));
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "mcp__own__echo", r#"{"text":"hello"}"#)]),
+        Answer::text("Done."),
+    ]);
+    let _daemon = desk.daemon();
+    let servers = json!({"mcpServers": {"own": {"type": "stdio", "command": "python3", "args": ["server.py"], "env": {"K": "v"}}}});
+    let flags = ["--mcp-config", &servers.to_string(), "--permission-mode", "bypassPermissions"];
+    let mut program = Program::asked(&desk, &server, &flags);
+    until("the server is ready", || {
+        let answer = program.control(&json!({"subtype": "mcp_status"}));
+        answer["response"]["mcpServers"][0]["status"] == "connected"
+    });
+    program.prompt("go");
+    assert_eq!(program.kind("result")["result"], "Done.");
+    let told =
+        server.requests()[1].body["messages"].as_array().unwrap().last().unwrap().to_string();
+    assert!(told.contains("hello"), "{told}");
+    let calls = desk.audit();
+    let call = calls.iter().find(|it| it["event"] == "ended" && it["tool"] == "mcp").unwrap();
+    assert_eq!(call["enforced"]["profile"], "mcp", "{call}");
+    program.ends();
 }
 
 #[test]

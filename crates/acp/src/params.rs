@@ -4,7 +4,7 @@
 use crate::frame::RpcError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
 /// Reads parameters.
@@ -40,14 +40,53 @@ impl InitializeParams {
 pub struct HandedServers(Vec<Value>);
 
 impl HandedServers {
-    /// Their names, for people.
+    /// Each by its name, as a file of Claude Code has it, and those that agentd cannot start, with the reason.
     #[must_use]
-    pub fn names(&self) -> Vec<String> {
-        let name = |server: &Value| {
-            server.get("name").and_then(Value::as_str).unwrap_or("without a name").to_owned()
-        };
-        self.0.iter().map(name).collect()
+    pub fn table(&self) -> (Map<String, Value>, Vec<String>) {
+        let (mut table, mut refused) = (Map::new(), Vec::new());
+        for server in &self.0 {
+            let word = |name: &str| server.get(name).and_then(Value::as_str);
+            let Some(given) = word("name") else {
+                refused.push("an MCP server without a name".to_owned());
+                continue;
+            };
+            let pairs = |field: &str| {
+                let all = server.get(field).and_then(Value::as_array).into_iter().flatten();
+                let pair = |one: &Value| {
+                    let word =
+                        |name: &str| one.get(name).and_then(Value::as_str).map(str::to_owned);
+                    Some((word("name")?, Value::from(word("value")?)))
+                };
+                all.filter_map(pair).collect::<Map<_, _>>()
+            };
+            let shaped = match (word("type"), word("command"), word("url")) {
+                (None | Some("stdio"), Some(command), _) => {
+                    json!({"command": command, "args": server.get("args"), "env": pairs("env")})
+                }
+                (Some("http"), _, Some(url)) => {
+                    json!({"type": "http", "url": url, "headers": pairs("headers")})
+                }
+                (kind, ..) => {
+                    let kind = kind.unwrap_or("without a command");
+                    refused.push(format!("the MCP server {given:?} ({kind})"));
+                    continue;
+                }
+            };
+            let mut shaped = shaped;
+            if shaped.get("args").is_some_and(Value::is_null) {
+                shaped["args"] = json!([]);
+            }
+            table.insert(own_name(given), shaped);
+        }
+        (table, refused)
     }
+}
+
+/// A server's name as agentd's tools can begin with it.
+fn own_name(given: &str) -> String {
+    let plain = given.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    let name: String = plain.collect::<String>().trim_matches('-').chars().take(32).collect();
+    if name.is_empty() { "server".to_owned() } else { name }
 }
 
 /// Of `session/new`.
@@ -261,7 +300,6 @@ impl Reply {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use serde_json::json;
 
     fn words(parts: Value) -> Result<String, RpcError> {
         let params = json!({"sessionId": "s", "prompt": parts});
@@ -308,7 +346,27 @@ mod tests {
         assert!(error.message().contains("session/new: missing field `cwd`"), "{error:?}");
         let newer = json!({"cwd": "/", "mcpServers": [{"name": "a", "type": "acp"}], "new": {}});
         let read = read::<NewParams>("session/new", newer).unwrap();
-        assert_eq!(read.mcp_servers.names(), ["a"]);
+        let (table, refused) = read.mcp_servers.table();
+        assert!(table.is_empty() && refused[0].contains("acp"), "{refused:?}");
+    }
+
+    #[test]
+    fn servers_are_handed_over_as_files_have_them() {
+        let servers = json!([
+            {"name": "My files!", "command": "/bin/s", "args": ["-x"], "env": [{"name": "K", "value": "v"}]},
+            {"type": "http", "name": "web", "url": "https://x/mcp", "headers": [{"name": "A", "value": "b"}]},
+            {"type": "sse", "name": "old", "url": "https://y"},
+        ]);
+        let (table, refused) = serde_json::from_value::<HandedServers>(servers).unwrap().table();
+        assert_eq!(
+            table["My-files"],
+            json!({"command": "/bin/s", "args": ["-x"], "env": {"K": "v"}})
+        );
+        assert_eq!(
+            table["web"],
+            json!({"type": "http", "url": "https://x/mcp", "headers": {"A": "b"}})
+        );
+        assert_eq!(refused, ["the MCP server \"old\" (sse)"]);
     }
 
     #[test]

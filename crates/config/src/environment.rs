@@ -193,6 +193,11 @@ impl Environment {
             .collect()
     }
 
+    /// Sets a variable, here and not in this process.
+    pub fn set(&mut self, name: String, value: OsString) {
+        self.0.insert(name, value);
+    }
+
     /// The value, where it is set and not empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&OsStr> {

@@ -95,8 +95,8 @@ pub use keys::{
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE};
 pub use managed::ManagedLimits;
 pub use mcp::{
-    McpServerConfig, ProjectAccess, ServerPlace, expand, is_name as is_server_name, server_host,
-    variables_in,
+    HANDED_SERVERS, McpServerConfig, ProjectAccess, ServerPlace, expand, is_name as is_server_name,
+    server_host, variables_in,
 };
 pub use model_catalog::{aliased_model, facts as model_facts, is_model_alias};
 pub use origin::{Layer, ValueOrigin};

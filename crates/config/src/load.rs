@@ -9,6 +9,7 @@ use crate::keys;
 use crate::load_hooks::CollectedHooks;
 use crate::load_servers::CollectedServers;
 use crate::managed::ManagedLimits;
+use crate::mcp::HANDED_SERVERS;
 use crate::model_catalog;
 use crate::models::{self, NamedModel};
 use crate::origin::{Layer, ValueOrigin};
@@ -91,7 +92,10 @@ impl Config {
         let vendor = vendor(sources, &settings)?;
         settings.put_vendor(vendor);
         put_environment(sources, vendor, &mut settings, &mut warnings)?;
-        let flags = variables::from_flags(&sources.flags)?;
+        servers.add_handed(&sources.flags)?;
+        let flags: Vec<_> =
+            sources.flags.iter().filter(|(key, _)| key != HANDED_SERVERS).cloned().collect();
+        let flags = variables::from_flags(&flags)?;
         for flag in &flags {
             limits.check_value(flag.key.name, &flag.value)?;
         }

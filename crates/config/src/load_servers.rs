@@ -4,7 +4,7 @@
 use crate::config::{Config, ConfigRow};
 use crate::error::ConfigError;
 use crate::file_text::read_text;
-use crate::mcp::{FileServers, PROJECT_SERVERS, TABLE, THEIR_TABLE, of_claude};
+use crate::mcp::{FileServers, HANDED_SERVERS, PROJECT_SERVERS, TABLE, THEIR_TABLE, of_claude};
 use crate::origin::{Layer, ValueOrigin};
 use crate::project::FileTrust;
 use crate::project_trust::project_trust;
@@ -55,6 +55,15 @@ impl CollectedServers {
         if trust == FileTrust::Trusted {
             self.0.off.extend(off);
         }
+    }
+
+    /// Adds those that an editor or a program handed over for this session.
+    pub(crate) fn add_handed(&mut self, flags: &[(String, String)]) -> Result<(), ConfigError> {
+        for (_, text) in flags.iter().filter(|(key, _)| key == HANDED_SERVERS) {
+            let source = FileSource { layer: Layer::Flag, file: "the editor's list", text };
+            self.add(of_claude(source)?, FileTrust::Trusted);
+        }
+        Ok(())
     }
 
     /// Adds those of the project's file of Claude Code.

@@ -24,6 +24,10 @@ pub(crate) const TABLE: &str = "mcp";
 /// The project's file of Claude Code, and its table.
 pub(crate) const PROJECT_SERVERS: &str = ".mcp.json";
 pub(crate) const THEIR_TABLE: &str = "mcpServers";
+
+/// The setting by which an editor or a program hands servers over for one session, as the JSON text of a file of
+/// Claude Code. No file has it.
+pub const HANDED_SERVERS: &str = "mcp.handed";
 /// Seconds that a server may take to become ready, and that a call of it may take.
 const START: f64 = 30.0;
 const CALL: f64 = 120.0;

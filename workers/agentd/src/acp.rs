@@ -8,6 +8,7 @@ use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::daemon;
+use crate::handed_servers;
 use crate::open_request::{KeyNeed, open_request};
 use crate::program_input::{ProgramText, own_input, read_lines};
 use crate::session_commands;
@@ -24,7 +25,7 @@ use protocol::client::{SessionEnding, SessionRow, SessionStart, WhileBusy};
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::session::OpenTurn;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
@@ -354,18 +355,19 @@ impl Editor<'_> {
             busy(&self.context, project),
             self.initialized.as_ref(),
         );
-        let handed = params.mcp_servers.names();
-        if !handed.is_empty() {
+        let (servers, refused) = params.mcp_servers.table();
+        if !refused.is_empty() {
             view = view.with_note(format!(
-                "MCP servers of the editor are not used: {}. `agentd mcp add` gives agentd its own, each in a sandbox",
-                handed.join(", ")
+                "not used: {}. agentd starts servers by a command, or asks them over HTTP",
+                refused.join(", ")
             ));
         }
         self.opened += 1;
         let (key, inputs) = (self.opened, self.sender.clone());
         let (sender, receiver) = live_queue();
         let thread = std::thread::spawn(move || {
-            let error = follow_session((key, &inputs), &flags, start, receiver, from).err();
+            let error =
+                follow_session((key, &inputs), (flags, servers), start, receiver, from).err();
             let _ = inputs.send(AcpInput::Over(key, error.as_ref().map(rpc_error)));
         });
         self.followed.push(Followed { key, session, view, sender, thread });
@@ -421,19 +423,20 @@ impl Editor<'_> {
 
 fn follow_session(
     (key, inputs): (u32, &Sender<AcpInput>),
-    flags: &SessionFlags,
+    (mut flags, servers): (SessionFlags, Map<String, Value>),
     start: SessionStart,
     receiver: LiveReceiver,
     from: LiveFrom,
 ) -> Result<(), CliError> {
-    let context = CliContext::of_process()?;
+    let mut context = CliContext::of_process()?;
+    flags.conversation.servers = handed_servers::hand(servers, &mut context);
     let need = match start {
         SessionStart::New => KeyNeed::Always,
         SessionStart::Resume { .. } | SessionStart::Fork { .. } | SessionStart::Seat { .. } => {
             KeyNeed::WhereSet
         }
     };
-    let session = open_request(&context, flags, start, Audience::Person, need)?;
+    let session = open_request(&context, &flags, start, Audience::Person, need)?;
     let executable = sibling_executable("agentd-supervisor")?;
     let mut daemon = daemon::of(&context, &executable)?;
     // A daemon that refuses this client fails here, with the full reason.
@@ -454,7 +457,7 @@ fn initialized() -> Value {
         "agentCapabilities": {
             "loadSession": true,
             "promptCapabilities": {"image": false, "audio": false, "embeddedContext": true},
-            "mcpCapabilities": {"http": false, "sse": false},
+            "mcpCapabilities": {"http": true, "sse": false},
             "sessionCapabilities": {
                 "list": {}, "resume": {}, "close": {}, "delete": {}, "additionalDirectories": {},
             },

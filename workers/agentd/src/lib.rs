@@ -16,6 +16,7 @@ mod doctor;
 mod export;
 mod fleet_commands;
 mod fleet_seat;
+mod handed_servers;
 mod help;
 mod init;
 mod instructions_note;

@@ -47,6 +47,13 @@ pub(crate) fn open_request(
         added.push(FilePath::from(real_dir(dir, "the added directory")?));
     }
     let mut settings = settings(flags)?;
+    settings.extend(
+        flags
+            .conversation
+            .servers
+            .iter()
+            .map(|text| (config::HANDED_SERVERS.to_owned(), text.clone())),
+    );
     settings.extend(plugin_settings(&flags.conversation.plugin_dir)?);
     for file in &flags.context {
         settings.push(("context.files".to_owned(), pinned(file, &project)?));

@@ -8,6 +8,7 @@ use crate::cli_error::CliError;
 use crate::cli_exit::CliExit;
 use crate::context::{CliContext, real_dir};
 use crate::daemon;
+use crate::handed_servers;
 use crate::open_request::{KeyNeed, open_request};
 use crate::output::print;
 use crate::program_input::{ProgramText, own_input, read_lines};
@@ -23,7 +24,7 @@ use sdk::{
     ControlRequest, LastResult, PartialMessages, PermissionCallback, ProgramLine, ProgramOptions,
     ProgramOutput, ProgramView, ReplayedMessages,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::mpsc::{self, Sender};
@@ -57,6 +58,7 @@ pub(crate) fn main(flags: SdkFlags) -> Result<CliExit, CliError> {
     flags.check()?;
     let context = CliContext::of_process()?;
     context.writable_state()?;
+    let servers = flags.servers()?;
     let (options, start, followed_flags) = wanted(&context, flags)?;
     let named = options.shown_id.clone().filter(|_| matches!(start, SessionStart::New));
     let audience = match options.callback {
@@ -73,7 +75,14 @@ pub(crate) fn main(flags: SdkFlags) -> Result<CliExit, CliError> {
         sender,
         begun: Instant::now(),
         named,
-        opening: Some(Opening { flags: followed_flags, start, audience, receiver, inputs }),
+        opening: Some(Opening {
+            flags: followed_flags,
+            servers,
+            start,
+            audience,
+            receiver,
+            inputs,
+        }),
         failed: None,
     };
     for input in received {
@@ -160,6 +169,7 @@ struct Program {
 
 struct Opening {
     flags: SessionFlags,
+    servers: Map<String, Value>,
     start: SessionStart,
     audience: Audience,
     receiver: LiveReceiver,
@@ -257,25 +267,28 @@ impl Program {
 
     /// Opens the session, and follows it on a thread of its own.
     fn open(&mut self) {
-        let Some(Opening { flags, start, audience, receiver, inputs }) = self.opening.take() else {
+        let Some(Opening { flags, servers, start, audience, receiver, inputs }) =
+            self.opening.take()
+        else {
             return;
         };
         std::thread::spawn(move || {
-            let result = follow(&flags, start, audience, receiver, &inputs);
+            let result = follow((flags, servers), start, audience, receiver, &inputs);
             let _ = inputs.send(SdkInput::Over(result));
         });
     }
 }
 
 fn follow(
-    flags: &SessionFlags,
+    (mut flags, servers): (SessionFlags, Map<String, Value>),
     start: SessionStart,
     audience: Audience,
     receiver: LiveReceiver,
     inputs: &Sender<SdkInput>,
 ) -> Result<(), CliError> {
-    let context = CliContext::of_process()?;
-    let session = open_request(&context, flags, start, audience, KeyNeed::Always)?;
+    let mut context = CliContext::of_process()?;
+    flags.conversation.servers = handed_servers::hand(servers, &mut context);
+    let session = open_request(&context, &flags, start, audience, KeyNeed::Always)?;
     let executable = sibling_executable("agentd-supervisor")?;
     let mut daemon = daemon::of(&context, &executable)?;
     // A daemon that refuses this client fails here, with the full reason.

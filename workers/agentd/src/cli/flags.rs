@@ -120,6 +120,9 @@ pub(crate) struct ConversationArgs {
     /// One hides an agent of a file with the same name.
     #[arg(long, value_name = "JSON", value_parser = not_blank, hide_short_help = true)]
     pub(crate) agents: Option<String>,
+    /// MCP servers that an editor or a program hands over. No flag gives them.
+    #[arg(skip)]
+    pub(crate) servers: Option<String>,
 }
 
 /// Flags of the view of an attached terminal.

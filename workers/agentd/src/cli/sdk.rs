@@ -5,6 +5,7 @@ use super::{RuleArgs, SessionFlags};
 use crate::cli_error::CliError;
 use clap::{ArgAction, Args};
 use protocol::judgement::PermissionMode;
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 
 /// Flags of a program that drives a session.
@@ -28,6 +29,9 @@ pub(crate) struct SdkFlags {
     /// The last answer has to be JSON that fits this schema.
     #[arg(long, value_name = "JSON", hide = true)]
     pub(crate) json_schema: Option<String>,
+    /// MCP servers of the program, as JSON or the name of a file.
+    #[arg(long, value_name = "JSON", hide = true)]
+    mcp_config: Option<String>,
     /// Continue the project's newest session.
     #[arg(short = 'c', long = "continue", hide = true)]
     pub(crate) continue_newest: bool,
@@ -101,8 +105,6 @@ struct RefusedFlags {
     tools: Option<String>,
     #[arg(long, hide = true)]
     settings: Option<String>,
-    #[arg(long, hide = true)]
-    mcp_config: Option<String>,
     #[arg(long, hide = true, action = ArgAction::SetTrue)]
     strict_mcp_config: bool,
     #[arg(long, hide = true)]
@@ -140,6 +142,35 @@ impl SdkFlags {
         }
     }
 
+    /// The MCP servers of the program, by their names.
+    pub(crate) fn servers(&self) -> Result<Map<String, Value>, CliError> {
+        let Some(given) =
+            self.mcp_config.as_deref().map(str::trim).filter(|given| !given.is_empty())
+        else {
+            return Ok(Map::new());
+        };
+        let failed = |why: &str| refused("--mcp-config", why);
+        let text = match given.starts_with('{') {
+            true => given.to_owned(),
+            false => std::fs::read_to_string(given).map_err(|error| failed(&error.to_string()))?,
+        };
+        let value: Value =
+            serde_json::from_str(&text).map_err(|error| failed(&error.to_string()))?;
+        let servers = match value.get("mcpServers") {
+            Some(Value::Object(servers)) => servers.clone(),
+            Some(Value::Null) | None => Map::new(),
+            Some(_) => return Err(failed("mcpServers is no object")),
+        };
+        let within =
+            servers.iter().find(|(_, server)| server.get("type") == Some(&Value::from("sdk")));
+        match within {
+            Some((name, _)) => Err(failed(&format!(
+                "the server {name:?} lives within the program; start it as a program of its own"
+            ))),
+            None => Ok(servers),
+        }
+    }
+
     /// Refuses what agentd does not do, by its name: nothing that a program asks for is left out in silence.
     pub(crate) fn check(&self) -> Result<(), CliError> {
         let formats = [
@@ -157,7 +188,6 @@ impl SdkFlags {
             system_prompt_file,
             tools,
             settings,
-            mcp_config,
             strict_mcp_config,
             effort,
             thinking,
@@ -200,11 +230,6 @@ impl SdkFlags {
                 "--settings",
                 given(settings, &["", "{}"]),
                 "`agentd help config` has agentd's settings",
-            ),
-            (
-                "--mcp-config",
-                given(mcp_config, &["", "{}", "{\"mcpServers\":{}}", "{\"mcpServers\": {}}"]),
-                servers,
             ),
             ("--strict-mcp-config", *strict_mcp_config, servers),
             ("--effort", given(effort, &[]), model),
