@@ -232,13 +232,14 @@ fn what_is_mounted_within_a_place_is_shown_and_what_it_hides_is_not() {
 }
 
 /// What makes a container: an overlay for its root, mounts, processes and network of its own, masked
-/// places in `/proc`, `/proc/sys` read-only.
+/// places in `/proc`, `/proc/sys` read-only. The overlay has none of the disks below `/`: temporary files may lie on one.
 const CONTAINER: &str = "set -e
 mount --make-rprivate /
 mount -t tmpfs x \"$1\"
-cd \"$1\"; shift
+cd \"$1\"; yard=${1%/*}; temp=${yard%/*}; shift
 mkdir upper work root
 mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work x root
+[ -e \"root$yard\" ] || { mkdir -p \"root$temp\"; mount --bind \"$temp\" \"root$temp\"; }
 mount -t proc x root/proc
 mount --rbind /dev root/dev
 mount -t tmpfs -o ro x root/proc/fs
