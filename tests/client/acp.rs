@@ -186,6 +186,10 @@ fn a_prompt_streams_its_answer_and_ends_its_turn() {
     let listed = editor.ask("session/list", &json!({"cwd": desk.project()}));
     assert_eq!(listed["result"]["sessions"][0]["sessionId"], session.as_str(), "{listed}");
     assert_eq!(listed["result"]["sessions"][0]["title"], "hi");
+    let link = desk.outside().join("link");
+    std::os::unix::fs::symlink(desk.project(), &link).unwrap();
+    let behind = editor.ask("session/list", &json!({"cwd": link}));
+    assert_eq!(behind["result"], listed["result"], "a link leads to the same project");
     let elsewhere = editor.ask("session/list", &json!({"cwd": "/nowhere"}));
     assert_eq!(elsewhere["result"]["sessions"], json!([]));
     editor.ends();

@@ -86,6 +86,12 @@ impl OpenPrompts {
         })
     }
 
+    /// The words of prompts that did not reach the disk, as far as is known.
+    pub(crate) fn unsent(&self) -> Vec<String> {
+        let sent = self.0.iter().filter(|open| open.stage == PromptStage::Sent);
+        sent.map(|open| open.text.clone()).collect()
+    }
+
     /// These prompts wait, on disk.
     pub(crate) fn queued(&mut self, waiting: &[WaitingText]) {
         for one in waiting {
@@ -239,8 +245,9 @@ mod tests {
         open.add(2.into(), "b".to_owned());
         let busy = protocol::client::WhileBusy::Queue;
         open.queued(&[WaitingText { text: "a".to_owned(), busy }]);
+        assert_eq!(open.unsent(), ["b"]);
         assert_eq!(open.refused("read-only").map(|it| it.request), Some(2.into()));
-        assert!(open.refused("read-only").is_none());
+        assert!(open.refused("read-only").is_none() && open.unsent().is_empty());
     }
 
     #[test]

@@ -51,7 +51,7 @@ enum ChangeAnswer {
 
 /// If events are new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Backlog {
+enum BacklogState {
     /// They are of the time before: questions among them may be answered.
     Comes,
     /// They happen now.
@@ -65,7 +65,7 @@ pub struct SessionView {
     opening: Option<OpenedAs>,
     facts: Option<SessionFacts>,
     busy: WhileBusy,
-    backlog: Backlog,
+    backlog: BacklogState,
     shown: ShownEvents,
     prompts: OpenPrompts,
     questions: WaitingQuestions,
@@ -89,7 +89,7 @@ impl SessionView {
             opening: Some(opening),
             facts: None,
             busy,
-            backlog: Backlog::Comes,
+            backlog: BacklogState::Comes,
             shown: ShownEvents::new(ModelFacts::default()),
             prompts: OpenPrompts::default(),
             questions: WaitingQuestions::new(forms, project),
@@ -122,7 +122,7 @@ impl SessionView {
             }
             LiveEvent::Message(message) => self.heard(message),
             LiveEvent::Lost(why) => {
-                self.backlog = Backlog::Comes;
+                self.backlog = BacklogState::Comes;
                 let reason =
                     format!("the supervisor was lost ({why}); another one continues the session");
                 self.show(&ClientEvent::Struck { reason, next: None }, Echo::Own)
@@ -150,8 +150,15 @@ impl SessionView {
     /// The editor sends a prompt.
     pub fn prompt(&mut self, request: Value, session: &str, text: String) -> Vec<EditorOutput> {
         self.prompts.add(request, text.clone());
-        let (session, busy) = (SessionId(session.to_owned()), self.busy);
-        vec![send(FromClient::Prompt { session, text, form: None, busy })]
+        match self.backlog {
+            // Sent once the session is there.
+            BacklogState::Comes => Vec::new(),
+            BacklogState::Over => vec![self.send_prompt(SessionId(session.to_owned()), text)],
+        }
+    }
+
+    fn send_prompt(&self, session: SessionId, text: String) -> EditorOutput {
+        send(FromClient::Prompt { session, text, form: None, busy: self.busy })
     }
 
     /// The editor cancels what it has asked for.
@@ -227,11 +234,15 @@ impl SessionView {
         match message {
             ToClient::Event { event, .. } => self.event(&event),
             ToClient::Attached { .. } => {
-                self.backlog = Backlog::Over;
+                self.backlog = BacklogState::Over;
                 let mut outputs: Vec<EditorOutput> = self.answer_opening().into_iter().collect();
                 let notes = std::mem::take(&mut self.notes);
                 outputs.extend(notes.iter().filter_map(|text| self.update(note(text))));
                 outputs.extend(self.ask());
+                if let Some(session) = self.session() {
+                    let unsent = self.prompts.unsent().into_iter();
+                    outputs.extend(unsent.map(|text| self.send_prompt(session.clone(), text)));
+                }
                 outputs
             }
             ToClient::TakenBack { texts, .. } => answers(self.prompts.taken_back(&texts)),
@@ -334,7 +345,7 @@ impl SessionView {
 
     /// Asks the editor what is open, unless the questions may have been answered since.
     fn ask(&mut self) -> Vec<EditorOutput> {
-        if self.backlog == Backlog::Comes {
+        if self.backlog == BacklogState::Comes {
             return Vec::new();
         }
         let shown = &self.shown;

@@ -199,3 +199,30 @@ fn nothing_that_an_editor_asked_for_stays_open() {
     view.set_mode(8.into(), "plan");
     assert_eq!(lines(&view.ended(None)).len(), 2);
 }
+
+/// What reached no disk is sent again, and what did is not.
+#[test]
+fn a_prompt_that_was_lost_with_its_supervisor_is_sent_again_once() {
+    let prompts = |outputs: &[EditorOutput]| {
+        let is_prompt = |output: &&EditorOutput| matches!(output, EditorOutput::Send(word) if matches!(**word, FromClient::Prompt { .. }));
+        outputs.iter().filter(is_prompt).count()
+    };
+    let mut view = open();
+    assert_eq!(prompts(&view.prompt(7.into(), "s", "lost".to_owned())), 1);
+    view.prompt(8.into(), "s", "queued".to_owned());
+    let busy = WhileBusy::Queue;
+    let waiting = vec![protocol::client::WaitingText { text: "queued".to_owned(), busy }];
+    view.happened(message(ClientEvent::Queue { waiting }));
+    view.happened(LiveEvent::Lost("closed".to_owned()));
+    assert_eq!(prompts(&view.prompt(9.into(), "s", "meanwhile".to_owned())), 0);
+    assert_eq!(prompts(&view.happened(attached())), 2);
+    // One that the session refused is answered, and never sent again.
+    let failure = ToClient::Failed {
+        kind: protocol::client::RequestFailure::Usage,
+        message: "read-only".to_owned(),
+    };
+    let outputs = view.happened(LiveEvent::Message(failure));
+    assert_eq!(lines(&outputs)[0]["id"], 7);
+    view.happened(LiveEvent::Lost("closed".to_owned()));
+    assert_eq!(prompts(&view.happened(attached())), 1);
+}

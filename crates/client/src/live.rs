@@ -1,6 +1,6 @@
 //! A session that another program follows (an editor, an SDK), beside the people at terminals. The loop in
 //! `session_loop` passes the supervisor's messages on; if the supervisor is lost, another one resumes the session
-//! behind the last event that was received, and prompts that did not reach the disk are sent again.
+//! behind the last event that was received. Who follows it knows which of its prompts reached the disk.
 
 use crate::client_error::ClientError;
 use crate::session_connection::{
@@ -11,7 +11,7 @@ use crate::session_loop::{self, NextWait, SessionUser};
 use crate::supervisor_source::SupervisorSource;
 use ipc::ChannelError;
 use protocol::client::{
-    BacklogFrom, ClientEvent, ClientRights, FromClient, OtherClients, SessionRequest, ToClient,
+    BacklogFrom, ClientRights, FromClient, OtherClients, SessionRequest, ToClient,
 };
 use protocol::ids::SessionId;
 use std::ops::ControlFlow;
@@ -37,7 +37,8 @@ pub enum LiveEvent {
     /// A message of the supervisor about it.
     Message(ToClient),
     /// The supervisor was lost, and another one is asked for the session. Streamed text that was not recorded is
-    /// void, and open questions come again.
+    /// void, and open questions come again. A prompt that is neither in a turn nor in the queue when `Attached` comes
+    /// did not reach the disk.
     Lost(String),
     /// A note for the person.
     Note(String),
@@ -132,8 +133,6 @@ struct FollowedSession {
     /// The last recorded event that was received.
     last_seq: u64,
     state: LiveState,
-    /// Prompts that are not on disk as far as this client knows, in their order.
-    unconfirmed: Vec<FromClient>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,13 +179,8 @@ impl<'a> SessionUser<'a> for LiveSession<'a, '_> {
 
 impl LiveSession<'_, '_> {
     fn send(&mut self, word: FromClient) {
-        match &mut self.open {
-            Some(open) if open.state == LiveState::Live => {
-                if matches!(word, FromClient::Prompt { .. }) {
-                    open.unconfirmed.push(word.clone());
-                }
-                self.connection.send(&word);
-            }
+        match &self.open {
+            Some(open) if open.state == LiveState::Live => self.connection.send(&word),
             Some(_) | None => self.held.push(word),
         }
     }
@@ -209,14 +203,12 @@ impl LiveSession<'_, '_> {
                     self.connection.forget_losses();
                 }
                 open.last_seq = open.last_seq.max(*seq);
-                open.confirm(event);
             }
             ToClient::Attached { .. } => {
                 open.state = LiveState::Live;
-                let again = std::mem::take(&mut open.unconfirmed);
                 let held = std::mem::take(&mut self.held);
                 (self.sink)(LiveEvent::Message(message));
-                again.into_iter().chain(held).for_each(|word| self.send(word));
+                held.into_iter().for_each(|word| self.send(word));
                 return ControlFlow::Continue(());
             }
             // This client read too slowly; the supervisor sends the skipped events from disk.
@@ -265,7 +257,6 @@ impl LiveSession<'_, '_> {
             session: facts.session.clone(),
             last_seq: seen,
             state: LiveState::CatchingUp,
-            unconfirmed: Vec::new(),
         };
         self.connection.send(&open.attach(BacklogFrom::Seq(first)));
         self.open = Some(open);
@@ -307,22 +298,6 @@ impl FollowedSession {
             from,
             rights: ClientRights::Full,
             others: OtherClients::Stay,
-        }
-    }
-
-    /// Forgets the prompts that an event shows to be on disk.
-    fn confirm(&mut self, event: &ClientEvent) {
-        let mut on_disk = Vec::new();
-        if let ClientEvent::Prompt { text, .. } = event {
-            on_disk.push(text);
-        } else if let ClientEvent::Queue { waiting } = event {
-            on_disk.extend(waiting.iter().map(|it| &it.text));
-        }
-        for text in on_disk {
-            let is_it = |word: &FromClient| matches!(word, FromClient::Prompt { text: own, .. } if own == text);
-            if let Some(place) = self.unconfirmed.iter().position(is_it) {
-                self.unconfirmed.remove(place);
-            }
         }
     }
 }

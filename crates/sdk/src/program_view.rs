@@ -97,6 +97,39 @@ enum AnswerTries {
     Again,
 }
 
+/// A prompt that is in no turn yet.
+#[derive(Debug)]
+struct WaitingPrompt {
+    text: String,
+    from: PromptFrom,
+    stage: PromptStage,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PromptFrom {
+    /// The program.
+    Program,
+    /// The form of its answers: one that has it not is asked for again.
+    Form,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PromptStage {
+    /// It is on its way.
+    Sent,
+    /// It waits, on disk.
+    Queued,
+}
+
+/// If events are new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BacklogState {
+    /// The session is being opened: they are of the time before.
+    Comes,
+    /// They happen now.
+    Over,
+}
+
 /// Requests of the program that the session has not answered.
 #[derive(Debug, Default)]
 struct WaitingRequests {
@@ -132,10 +165,11 @@ pub struct ProgramView {
     view: StreamJsonView,
     partial: PartialAnswer,
     /// Prompts that are in no turn yet.
-    prompts: Vec<String>,
+    prompts: Vec<WaitingPrompt>,
+    backlog: BacklogState,
     turn: Turn,
-    /// The turn whose answer is asked for again, and the words that ask.
-    repaired: Option<(Box<OwnTurn>, String)>,
+    /// The turn whose answer is asked for again.
+    repaired: Option<Box<OwnTurn>>,
     /// The model's calls that have not ended.
     calls: BTreeMap<CallId, Call>,
     hooks: CalledHooks,
@@ -163,6 +197,7 @@ impl ProgramView {
             view: StreamJsonView,
             partial: PartialAnswer::default(),
             prompts: Vec::new(),
+            backlog: BacklogState::Comes,
             turn: Turn::NotOurs,
             repaired: None,
             calls: BTreeMap::new(),
@@ -186,22 +221,31 @@ impl ProgramView {
             LiveEvent::Opened { facts, last_seq: _ } => {
                 self.facts = Some(facts);
                 let early = std::mem::take(&mut self.waiting.early);
-                let mut outputs: Vec<ProgramOutput> =
+                let outputs: Vec<ProgramOutput> =
                     early.into_iter().flat_map(|(id, request)| self.request(id, request)).collect();
-                outputs
-                    .extend(self.prompts.iter().filter_map(|text| self.send_prompt(text.clone())));
                 outputs
             }
             LiveEvent::Message(message) => self.heard(message, now),
-            LiveEvent::Lost(_) => self.stream_events(PartialAnswer::strike),
+            LiveEvent::Lost(_) => {
+                self.backlog = BacklogState::Comes;
+                self.stream_events(PartialAnswer::strike)
+            }
             LiveEvent::Note(_) => Vec::new(),
         }
     }
 
     /// The program says a prompt. Before the session is open, it waits.
     pub fn prompt(&mut self, text: String) -> Vec<ProgramOutput> {
-        self.prompts.push(text.clone());
-        self.send_prompt(text).into_iter().collect()
+        self.add_prompt(text, PromptFrom::Program)
+    }
+
+    /// Before the session is there, it waits.
+    fn add_prompt(&mut self, text: String, from: PromptFrom) -> Vec<ProgramOutput> {
+        self.prompts.push(WaitingPrompt { text: text.clone(), from, stage: PromptStage::Sent });
+        match self.backlog {
+            BacklogState::Comes => Vec::new(),
+            BacklogState::Over => self.send_prompt(text).into_iter().collect(),
+        }
     }
 
     /// The program wants something. `initialize` is answered by [`Self::initialized`].
@@ -391,16 +435,14 @@ impl ProgramView {
                 let all: Vec<Value> = servers.iter().map(server).collect();
                 vec![self.done(&id, &json!({"mcpServers": all}))]
             }
-            ToClient::Failed { kind: _, message } => {
-                if self.waiting.changes.is_empty() {
-                    return self.ended(&message);
-                }
-                let (id, _) = self.waiting.changes.remove(0);
-                vec![self.refused(&id, &message)]
+            ToClient::Failed { kind: _, message } => self.failed(&message),
+            ToClient::Attached { .. } => {
+                self.backlog = BacklogState::Over;
+                let sent = self.prompts.iter().filter(|prompt| prompt.stage == PromptStage::Sent);
+                sent.filter_map(|prompt| self.send_prompt(prompt.text.clone())).collect()
             }
             ToClient::Detached { reason, .. } => self.ended(&reason),
-            ToClient::Attached { .. }
-            | ToClient::Welcome { .. }
+            ToClient::Welcome { .. }
             | ToClient::Refused { .. }
             | ToClient::Opened { .. }
             | ToClient::NetworkOpened { .. }
@@ -415,6 +457,24 @@ impl ProgramView {
             | ToClient::Processes(_)
             | ToClient::Pong(_) => Vec::new(),
         }
+    }
+
+    /// The last request of this client failed: a change or a prompt, if one of them waits.
+    fn failed(&mut self, message: &str) -> Vec<ProgramOutput> {
+        if !self.waiting.changes.is_empty() {
+            let (id, _) = self.waiting.changes.remove(0);
+            return vec![self.refused(&id, message)];
+        }
+        let Some(place) = self.prompts.iter().position(|it| it.stage == PromptStage::Sent) else {
+            return Vec::new();
+        };
+        self.prompts.remove(place);
+        self.repaired = None;
+        self.last = LastResult::Error;
+        let session = self.session();
+        let mut outputs = self.lines(&client::failure_line(session.as_ref(), message));
+        outputs.extend(self.done_if_idle());
+        outputs
     }
 
     fn event(&mut self, event: &ClientEvent, now: u64) -> Vec<ProgramOutput> {
@@ -461,6 +521,16 @@ impl ProgramView {
                     outputs.push(self.done(&id, &json!({})));
                 }
             }
+            ClientEvent::Queue { waiting } => {
+                for one in waiting {
+                    let is_it = |it: &&mut WaitingPrompt| {
+                        it.stage == PromptStage::Sent && it.text == one.text
+                    };
+                    if let Some(prompt) = self.prompts.iter_mut().find(is_it) {
+                        prompt.stage = PromptStage::Queued;
+                    }
+                }
+            }
             ClientEvent::TurnEnded { .. } | ClientEvent::Degraded { .. } => {
                 outputs.extend(self.conclude(now));
             }
@@ -474,7 +544,6 @@ impl ProgramView {
             | ClientEvent::Output { .. }
             | ClientEvent::InBackground { .. }
             | ClientEvent::Compacted(_)
-            | ClientEvent::Queue { .. }
             | ClientEvent::Model { .. }
             | ClientEvent::Learned { .. }
             | ClientEvent::Notice { .. } => {}
@@ -485,14 +554,13 @@ impl ProgramView {
     /// A prompt of the program begins a turn, or joins the running one.
     fn prompt_entered(&mut self, event: &ClientEvent, now: u64) -> Vec<ProgramOutput> {
         let ClientEvent::Prompt { text, of } = event else { return Vec::new() };
-        if let Some((turn, _)) = self.repaired.take_if(|(_, asked)| asked == text) {
-            self.turn = Turn::Ours(turn);
-            return Vec::new();
-        }
-        let Some(place) = self.prompts.iter().position(|waits| waits == text) else {
+        let Some(place) = self.prompts.iter().position(|waits| waits.text == *text) else {
             return Vec::new();
         };
-        self.prompts.remove(place);
+        if self.prompts.remove(place).from == PromptFrom::Form {
+            self.turn = self.repaired.take().map_or(Turn::NotOurs, Turn::Ours);
+            return Vec::new();
+        }
         let mut outputs = Vec::new();
         match of {
             PromptUse::Joined => outputs.push(self.replayed(text)),
@@ -580,8 +648,8 @@ impl ProgramView {
             let text = repair_prompt(faults);
             turn.tries = AnswerTries::Again;
             turn.transcript.reopen();
-            self.repaired = Some((turn, text.clone()));
-            return self.send_prompt(text).into_iter().collect();
+            self.repaired = Some(turn);
+            return self.add_prompt(text, PromptFrom::Form);
         }
         let mut conclusion = turn.transcript.conclude(turn.timing(now), None);
         match checked {
@@ -600,8 +668,7 @@ impl ProgramView {
     }
 
     fn done_if_idle(&self) -> Option<ProgramOutput> {
-        let waits = !self.prompts.is_empty() || self.repaired.is_some();
-        let idle = !waits && matches!(self.turn, Turn::NotOurs);
+        let idle = self.prompts.is_empty() && matches!(self.turn, Turn::NotOurs);
         (idle && self.input == ProgramInput::Closed).then_some(ProgramOutput::Done)
     }
 

@@ -41,7 +41,13 @@ fn view(partial: PartialMessages, callback: PermissionCallback) -> ProgramView {
     });
     let mut view = ProgramView::new(options, new_uuid);
     view.happened(LiveEvent::Opened { facts: facts(), last_seq: 0 }, 0);
+    view.happened(attached(), 0);
     view
+}
+
+fn attached() -> LiveEvent {
+    let session = SessionId("s".to_owned());
+    LiveEvent::Message(ToClient::Attached { session, name: "terminal 1".to_owned() })
 }
 
 fn plain() -> ProgramView {
@@ -210,4 +216,22 @@ fn partial_messages_come_where_they_are_wanted() {
         let outputs = happens(&mut view, ClientEvent::Delta { part, text: "He".to_owned() });
         assert_eq!(outputs.len(), count);
     }
+}
+
+/// What reached no disk is sent again, and what did or was refused is not.
+#[test]
+fn a_prompt_that_was_lost_with_its_supervisor_is_sent_again_once() {
+    let mut view = plain();
+    view.prompt("lost".to_owned());
+    view.prompt("queued".to_owned());
+    let waiting =
+        protocol::client::WaitingText { text: "queued".to_owned(), busy: WhileBusy::Steer };
+    happens(&mut view, ClientEvent::Queue { waiting: vec![waiting] });
+    view.happened(LiveEvent::Lost("closed".to_owned()), 5);
+    assert!(view.prompt("meanwhile".to_owned()).is_empty());
+    assert_eq!(kinds(&view.happened(attached(), 5)), ["send", "send"]);
+    let failure = ToClient::Failed { kind: RequestFailure::Usage, message: "read-only".to_owned() };
+    assert_eq!(kinds(&view.happened(LiveEvent::Message(failure), 5)), ["result"]);
+    view.happened(LiveEvent::Lost("closed".to_owned()), 5);
+    assert_eq!(kinds(&view.happened(attached(), 5)), ["send"]);
 }

@@ -29,9 +29,12 @@ use serde_json::{Map, Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
+use std::time::{Duration, Instant};
 
 /// The version of the protocol that is spoken.
 const VERSION: u16 = 1;
+/// How long the last words of an editor may take to reach their sessions.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What this command waits for.
 // Each is moved once.
@@ -62,20 +65,23 @@ pub(crate) fn main(flags: &SessionFlags) -> Result<CliExit, CliError> {
     std::thread::spawn(move || read_lines(input, &lines));
     let mut editor =
         Editor { context, flags, sender, initialized: None, followed: Vec::new(), opened: 0 };
-    for input in inputs {
+    for input in &inputs {
         match editor.take(input) {
             Ok(Going::On) => {}
-            Ok(Going::Ends) => break,
-            // Nobody reads any more.
+            // Done, or nobody reads any more.
+            Ok(Going::Ends) | Err(_) => break,
+        }
+    }
+    // What was sent to the sessions goes first, unless one is stuck.
+    editor.followed.iter().for_each(|followed| followed.sender.leave());
+    let until = Instant::now() + LAST_WORDS;
+    while !editor.followed.is_empty() {
+        match inputs.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(AcpInput::Over(key, _)) => editor.followed.retain(|followed| followed.key != key),
+            Ok(AcpInput::Text(_) | AcpInput::Live(..) | AcpInput::Answer(_)) => {}
             Err(_) => break,
         }
     }
-    // What was sent to the sessions goes first.
-    let threads = editor.followed.into_iter().map(|followed| {
-        followed.sender.leave();
-        followed.thread
-    });
-    threads.collect::<Vec<_>>().into_iter().for_each(|thread| drop(thread.join()));
     Ok(CliExit::Done)
 }
 
@@ -104,7 +110,6 @@ struct Followed {
     session: Option<SessionId>,
     view: SessionView,
     sender: LiveSender,
-    thread: std::thread::JoinHandle<()>,
 }
 
 impl Editor<'_> {
@@ -365,15 +370,17 @@ impl Editor<'_> {
         self.opened += 1;
         let (key, inputs) = (self.opened, self.sender.clone());
         let (sender, receiver) = live_queue();
-        let thread = std::thread::spawn(move || {
+        std::thread::spawn(move || {
             let error =
                 follow_session((key, &inputs), (flags, servers), start, receiver, from).err();
             let _ = inputs.send(AcpInput::Over(key, error.as_ref().map(rpc_error)));
         });
-        self.followed.push(Followed { key, session, view, sender, thread });
+        self.followed.push(Followed { key, session, view, sender });
     }
 
     fn list(&self, id: &Value, ListParams { cwd }: ListParams) {
+        // Sessions are listed by the real path of their project.
+        let cwd = cwd.map(|cwd| cwd.canonicalize().unwrap_or(cwd));
         self.answer_later(id, move || {
             let context = CliContext::of_process()?;
             let is_wanted = |row: &SessionRow| {
