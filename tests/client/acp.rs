@@ -25,7 +25,7 @@ const WAITS: &str =
     r#"{"command":"echo x >>ran; until test -e go; do sleep 0.05; done; echo went"}"#;
 
 /// An editor: our end of the pipes.
-struct Editor {
+pub(crate) struct Editor {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
@@ -35,7 +35,7 @@ struct Editor {
 }
 
 impl Editor {
-    fn start(desk: &Desk, server: &Server, flags: &[&str]) -> Self {
+    pub(crate) fn start(desk: &Desk, server: &Server, flags: &[&str]) -> Self {
         let mut words = vec!["acp"];
         words.extend(flags);
         Self::of(desk.with_server(server, &words))
@@ -59,7 +59,7 @@ impl Editor {
     }
 
     /// One that has said what it is.
-    fn ready(desk: &Desk, server: &Server, capabilities: &Value) -> Self {
+    pub(crate) fn ready(desk: &Desk, server: &Server, capabilities: &Value) -> Self {
         let mut editor = Self::start(desk, server, &[]);
         let params = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
         let answer = editor.ask("initialize", &params);
@@ -67,12 +67,12 @@ impl Editor {
         editor
     }
 
-    fn say(&mut self, line: &str) {
+    pub(crate) fn say(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
         input.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    fn request(&mut self, method: &str, params: &Value) -> u64 {
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> u64 {
         self.number += 1;
         let line = json!({"jsonrpc": "2.0", "id": self.number, "method": method, "params": params});
         self.say(&line.to_string());
@@ -81,7 +81,7 @@ impl Editor {
 
     /// Waits for a line.
     #[track_caller]
-    fn hears(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn hears(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -98,12 +98,12 @@ impl Editor {
     }
 
     #[track_caller]
-    fn answer(&mut self, id: u64) -> Value {
+    pub(crate) fn answer(&mut self, id: u64) -> Value {
         self.hears("answer", |line| line["id"] == id && line["method"].is_null())
     }
 
     #[track_caller]
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
         let id = self.request(method, params);
         self.answer(id)
     }
@@ -115,11 +115,11 @@ impl Editor {
     }
 
     #[track_caller]
-    fn asked(&mut self) -> Value {
+    pub(crate) fn asked(&mut self) -> Value {
         self.hears("question", |line| line["method"] == "session/request_permission")
     }
 
-    fn choose(&mut self, question: &Value, option: &str) {
+    pub(crate) fn choose(&mut self, question: &Value, option: &str) {
         let result = json!({"outcome": {"outcome": "selected", "optionId": option}});
         let line = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
         self.say(&line.to_string());
@@ -131,19 +131,23 @@ impl Editor {
         answer["result"]["sessionId"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
     }
 
-    fn prompt(&mut self, session: &str, words: &str) -> u64 {
+    pub(crate) fn prompt(&mut self, session: &str, words: &str) -> u64 {
         let prompt = json!([{"type": "text", "text": words}]);
         self.request("session/prompt", &json!({"sessionId": session, "prompt": prompt}))
     }
 
     /// The texts of the chunks of this kind so far.
-    fn chunks(&self, kind: &str) -> String {
+    pub(crate) fn chunks(&self, kind: &str) -> String {
         let updates = self.heard.iter().map(|line| &line["params"]["update"]);
         let of_kind = updates.filter(|update| update["sessionUpdate"] == kind);
         of_kind.filter_map(|update| update["content"]["text"].as_str()).collect()
     }
 
-    fn ends(mut self) {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn ends(mut self) {
         drop(self.input.take());
         assert!(self.child.wait().unwrap().success());
     }
@@ -156,19 +160,19 @@ impl Drop for Editor {
     }
 }
 
-/// Another client of a session.
-fn beside(desk: &Desk, server: &Server, session: &str) -> Wire {
+/// Another client of a session, and what it hears before it is attached.
+pub(crate) fn beside(desk: &Desk, server: &Server, session: &str) -> (Wire, Vec<ToClient>) {
     let mut wire = Wire::to(&desk.door());
     let session = SessionId(session.to_owned());
     let start = SessionStart::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
     let opening = protocol::client::SessionRequest { start, ..desk.opening(server) };
     wire.open_with_key(&opening);
     wire.until("opening", |word| matches!(word, ToClient::Opened { .. }).then_some(()));
-    wire.attach(&session, BacklogFrom::Seq(1), ClientRights::Full);
-    wire
+    let before = wire.attach(&session, BacklogFrom::Seq(1), ClientRights::Full);
+    (wire, before)
 }
 
-fn stop(answer: &Value) -> &str {
+pub(crate) fn stop(answer: &Value) -> &str {
     answer["result"]["stopReason"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
@@ -242,7 +246,7 @@ fn a_terminal_that_answers_first_ends_the_editor_s_question() {
     let _daemon = desk.daemon();
     let mut editor = Editor::ready(&desk, &server, &json!({}));
     let session = editor.session(&desk);
-    let mut wire = beside(&desk, &server, &session);
+    let (mut wire, _) = beside(&desk, &server, &session);
     let id = editor.prompt(&session, "go");
     let question = editor.asked();
     let open = wire.until("question", |word| match word {
@@ -294,7 +298,7 @@ fn a_prompt_joins_the_turn_that_runs_and_both_are_answered_at_its_end() {
     let session = editor.session(&desk);
     let first = editor.prompt(&session, "go");
     until("the call runs", || desk.project().join("ran").exists());
-    let mut wire = beside(&desk, &server, &session);
+    let (mut wire, _) = beside(&desk, &server, &session);
     let second = editor.prompt(&session, "and this");
     wire.until("waiting words", |word| match word {
         ToClient::Event { event: ClientEvent::Queue { waiting }, .. } if !waiting.is_empty() => {

@@ -8,6 +8,7 @@ mod attach;
 mod cli;
 mod clipboard;
 mod commands;
+mod doors;
 mod end_to_end;
 mod exit_codes;
 mod export;

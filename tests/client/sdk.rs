@@ -25,7 +25,7 @@ const WAITS: &str =
     r#"{"command":"echo x >>ran; until test -e go; do sleep 0.05; done; echo went"}"#;
 
 /// A program: our end of the pipes.
-struct Program {
+pub(crate) struct Program {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
@@ -57,7 +57,7 @@ impl Program {
     }
 
     /// One that has said its first word, with a permission callback.
-    fn asked(desk: &Desk, server: &Server, flags: &[&str]) -> Self {
+    pub(crate) fn asked(desk: &Desk, server: &Server, flags: &[&str]) -> Self {
         let flags: Vec<&str> =
             ["--permission-prompt-tool", "stdio"].iter().chain(flags).copied().collect();
         let mut program = Self::start(desk, server, &flags);
@@ -66,17 +66,17 @@ impl Program {
         program
     }
 
-    fn say(&mut self, line: &Value) {
+    pub(crate) fn say(&mut self, line: &Value) {
         let input = self.input.as_mut().unwrap();
         input.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    fn prompt(&mut self, words: &str) {
+    pub(crate) fn prompt(&mut self, words: &str) {
         self.say(&json!({"type": "user", "message": {"role": "user", "content": words}}));
     }
 
     #[track_caller]
-    fn control(&mut self, request: &Value) -> Value {
+    pub(crate) fn control(&mut self, request: &Value) -> Value {
         let id = format!("r{}", self.heard.len());
         self.say(&json!({"type": "control_request", "request_id": id, "request": request}));
         let line = self.hears("answer", |line| line["response"]["request_id"] == id.as_str());
@@ -84,7 +84,7 @@ impl Program {
     }
 
     #[track_caller]
-    fn hears(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn hears(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -101,18 +101,18 @@ impl Program {
     }
 
     #[track_caller]
-    fn kind(&mut self, kind: &str) -> Value {
+    pub(crate) fn kind(&mut self, kind: &str) -> Value {
         self.hears(kind, |line| line["type"] == kind)
     }
 
-    fn answer(&mut self, asked: &Value, response: &Value) {
+    pub(crate) fn answer(&mut self, asked: &Value, response: &Value) {
         let id = &asked["request_id"];
         self.say(&json!({"type": "control_response",
             "response": {"subtype": "success", "request_id": id, "response": response}}));
     }
 
     /// Says no more, and waits for the end.
-    fn ends(mut self) -> i32 {
+    pub(crate) fn ends(mut self) -> i32 {
         drop(self.input.take());
         self.child.wait().unwrap().code().unwrap()
     }

@@ -54,10 +54,22 @@ pub(crate) struct WaitingQuestions {
 #[derive(Debug)]
 struct WaitingQuestion {
     question: Question,
-    /// The request that waits at the editor.
-    request: Option<String>,
+    state: QuestionState,
     /// Answers to the first questions of the model.
     given: Vec<ChosenAnswer>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum QuestionState {
+    NotAsked,
+    /// This request waits at the editor.
+    Asked(String),
+    /// The session decides about this answer.
+    Answered(PersonAnswer),
+    /// It asks again: the answer was lost with a process, and is given again.
+    Lost(PersonAnswer),
+    /// The editor gave no answer. Terminals may.
+    LeftOpen,
 }
 
 /// An option of a request.
@@ -81,22 +93,25 @@ impl WaitingQuestions {
 
     /// A question is open. One that the editor is asked already stays as it is.
     pub(crate) fn add(&mut self, question: &Question) {
-        let same = |open: &WaitingQuestion| {
+        let same = |open: &&mut WaitingQuestion| {
             open.question.call == question.call && open.question.digest == question.digest
         };
-        if self.open.iter().any(same) {
+        if let Some(open) = self.open.iter_mut().find(same) {
+            if let QuestionState::Answered(answer) = &open.state {
+                open.state = QuestionState::Lost(answer.clone());
+            }
             return;
         }
         self.open.retain(|open| open.question.call != question.call);
-        let (question, request, given) = (question.clone(), None, Vec::new());
-        self.open.push(WaitingQuestion { question, request, given });
+        let (question, state, given) = (question.clone(), QuestionState::NotAsked, Vec::new());
+        self.open.push(WaitingQuestion { question, state, given });
     }
 
     /// Requests for the questions that the editor was not asked.
     pub(crate) fn ask(&mut self, call: impl Fn(&CallId) -> Option<Call>) -> Vec<EditorRequest> {
         let mut requests = Vec::new();
         for open in &mut self.open {
-            if open.request.is_none() {
+            if open.state == QuestionState::NotAsked {
                 self.number += 1;
                 requests.push(open.ask(self.number, (self.forms, &self.project), &call));
             }
@@ -104,11 +119,22 @@ impl WaitingQuestions {
         requests
     }
 
+    /// Answers that were lost.
+    pub(crate) fn lost_answers(&mut self) -> Vec<Answered> {
+        let mut again = Vec::new();
+        for open in &mut self.open {
+            if let QuestionState::Lost(answer) = open.state.clone() {
+                again.push(open.answered(answer));
+            }
+        }
+        again
+    }
+
     /// The answer did not count. The question is asked again, if it is still open.
     pub(crate) fn rejected(&mut self, id: &CallId) {
         let open = self.open.iter_mut().find(|open| open.question.call == *id);
         if let Some(open) = open {
-            open.request = None;
+            open.state = QuestionState::NotAsked;
             open.given.clear();
         }
     }
@@ -116,7 +142,13 @@ impl WaitingQuestions {
     /// A question is open no more. Returns the request that waits at the editor for nothing.
     pub(crate) fn remove(&mut self, id: &CallId) -> Option<String> {
         let place = self.open.iter().position(|open| open.question.call == *id)?;
-        self.open.remove(place).request
+        match self.open.remove(place).state {
+            QuestionState::Asked(request) => Some(request),
+            QuestionState::NotAsked
+            | QuestionState::Answered(_)
+            | QuestionState::Lost(_)
+            | QuestionState::LeftOpen => None,
+        }
     }
 
     /// The editor answers a request. None if it is no request of this session, or one that was withdrawn.
@@ -127,28 +159,19 @@ impl WaitingQuestions {
         call: impl Fn(&CallId) -> Option<Call>,
     ) -> Option<Answered> {
         let forms = self.forms;
-        let open = self.open.iter_mut().find(|open| open.request.as_deref() == Some(id))?;
-        // Until the session decides, or asks again, the editor is not asked anew.
-        open.request = Some(String::new());
-        let answer = |answer| {
-            let Question { call, digest, .. } = &open.question;
-            Answered::Answer(call.clone(), digest.clone(), answer)
-        };
+        let is_it = |open: &&mut WaitingQuestion| matches!(&open.state, QuestionState::Asked(asked) if asked == id);
+        let open = self.open.iter_mut().find(is_it)?;
+        open.state = QuestionState::LeftOpen;
         Some(match reply {
             Reply::Selected(option) => {
                 let chosen = open.choices().into_iter().find(|choice| choice.id == option);
                 match chosen.map(|choice| choice.answer) {
-                    Some(OptionAnswer::Person(person)) => answer(person),
+                    Some(OptionAnswer::Person(person)) => open.answered(person),
                     Some(OptionAnswer::Label(label)) => {
                         open.given.push(ChosenAnswer { labels: vec![label], words: String::new() });
                         if open.given.len() == open.question.of_model().len() {
                             let all = std::mem::take(&mut open.given);
-                            let Question { call, digest, .. } = &open.question;
-                            return Some(Answered::Answer(
-                                call.clone(),
-                                digest.clone(),
-                                PersonAnswer::Chosen(all),
-                            ));
+                            return Some(open.answered(PersonAnswer::Chosen(all)));
                         }
                         self.number += 1;
                         Answered::Next(open.ask(self.number, (forms, &self.project), &call))
@@ -160,7 +183,7 @@ impl WaitingQuestions {
                 }
             }
             Reply::Filled(content) => match filled(open.question.of_model(), &content) {
-                Some(all) => answer(PersonAnswer::Chosen(all)),
+                Some(all) => open.answered(PersonAnswer::Chosen(all)),
                 None => {
                     self.number += 1;
                     let mut again = open.ask(self.number, (forms, &self.project), &call);
@@ -169,9 +192,11 @@ impl WaitingQuestions {
                     Answered::Next(again)
                 }
             },
-            Reply::Declined => answer(PersonAnswer::Deny(String::new())),
+            Reply::Declined => open.answered(PersonAnswer::Deny(String::new())),
             // A form that is put away is a no; a permission request is cancelled with its turn.
-            Reply::Cancelled if open.is_form(forms) => answer(PersonAnswer::Deny(String::new())),
+            Reply::Cancelled if open.is_form(forms) => {
+                open.answered(PersonAnswer::Deny(String::new()))
+            }
             Reply::Cancelled => Answered::Nothing,
             Reply::Failed(why) => {
                 Answered::Open(format!("the editor did not answer ({why}); {}", open.way_on()))
@@ -181,6 +206,13 @@ impl WaitingQuestions {
 }
 
 impl WaitingQuestion {
+    /// The session gets an answer.
+    fn answered(&mut self, answer: PersonAnswer) -> Answered {
+        self.state = QuestionState::Answered(answer.clone());
+        let Question { call, digest, .. } = &self.question;
+        Answered::Answer(call.clone(), digest.clone(), answer)
+    }
+
     fn is_form(&self, forms: Forms) -> bool {
         forms == Forms::Shown && !self.question.of_model().is_empty()
     }
@@ -197,7 +229,7 @@ impl WaitingQuestion {
         call: &impl Fn(&CallId) -> Option<Call>,
     ) -> EditorRequest {
         let id = format!("{}/{number}", self.question.call);
-        self.request = Some(id.clone());
+        self.state = QuestionState::Asked(id.clone());
         let session = self.question.call.session.0.as_str();
         if self.is_form(forms) {
             let params = json!({
@@ -502,6 +534,18 @@ mod tests {
         assert_eq!(open.ask(|_| None).len(), 1);
     }
 
+    /// The session asks again what was answered: the answer died with a process.
+    #[test]
+    fn a_lost_answer_is_given_again() {
+        let call = || Ask::Call { rules: Vec::new(), modes: Vec::new() };
+        let (mut open, request) = opened(Forms::Unknown, call());
+        let given = selected(&mut open, &request.id, "once").unwrap();
+        assert!(open.lost_answers().is_empty());
+        open.add(&question(call()));
+        assert_eq!(open.lost_answers(), [given]);
+        assert!(open.lost_answers().is_empty() && open.ask(|_| None).is_empty());
+    }
+
     #[test]
     fn questions_of_the_model_are_a_form_where_there_are_forms_and_else_one_by_one() {
         let ask = || Ask::Choose {
@@ -544,6 +588,7 @@ mod tests {
         let (mut open, request) = opened(Forms::Unknown, Ask::Visit);
         let reply = open.reply(&request.id, Reply::Failed("no such method".to_owned()), |_| None);
         assert!(matches!(reply, Some(Answered::Open(words)) if words.contains("agentd attach s")));
-        assert!(open.remove(&question(Ask::Visit).call).is_some());
+        assert!(open.ask(|_| None).is_empty(), "the editor is left alone with it");
+        assert!(open.remove(&question(Ask::Visit).call).is_none(), "no request waits there");
     }
 }

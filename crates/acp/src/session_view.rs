@@ -220,14 +220,18 @@ impl SessionView {
     pub fn reply(&mut self, id: &str, reply: Reply) -> Option<Vec<EditorOutput>> {
         let shown = &self.shown;
         let answered = self.questions.reply(id, reply, |call| shown.call(call).cloned())?;
-        Some(match answered {
+        Some(self.on_answer(answered))
+    }
+
+    fn on_answer(&self, answered: Answered) -> Vec<EditorOutput> {
+        match answered {
             Answered::Answer(call, digest, answer) => {
                 vec![send(FromClient::Answer { call, digest, answer })]
             }
             Answered::Next(request) => vec![asked(&request)],
             Answered::Open(words) => self.update(note(&words)).into_iter().collect(),
             Answered::Nothing => Vec::new(),
-        })
+        }
     }
 
     fn heard(&mut self, message: ToClient) -> Vec<EditorOutput> {
@@ -350,12 +354,15 @@ impl SessionView {
         }
         let shown = &self.shown;
         let call = |id: &CallId| -> Option<Call> { shown.call(id).cloned() };
-        self.questions.ask(call).iter().map(asked).collect()
+        let mut outputs: Vec<EditorOutput> = self.questions.ask(call).iter().map(asked).collect();
+        let lost = self.questions.lost_answers();
+        outputs.extend(lost.into_iter().flat_map(|answer| self.on_answer(answer)));
+        outputs
     }
 
     /// A question was answered: the editor need not answer any more.
     fn withdraw(&mut self, call: &CallId) -> Option<EditorOutput> {
-        let request = self.questions.remove(call).filter(|request| !request.is_empty())?;
+        let request = self.questions.remove(call)?;
         let params = json!({"requestId": request});
         Some(EditorOutput::Line(notification_line("$/cancel_request", &params)))
     }

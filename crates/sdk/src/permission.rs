@@ -40,8 +40,10 @@ enum QuestionState {
     NotAsked,
     /// The request waits at the program.
     Asked(String),
-    /// The session decides about its answer.
-    Answered,
+    /// The session decides about this answer.
+    Answered(PersonAnswer),
+    /// It asks again: the answer was lost with a process, and is given again.
+    Lost(PersonAnswer),
 }
 
 /// What an answer of the program gives the session.
@@ -59,10 +61,13 @@ impl AskedProgram {
 
     /// A question is open. One that the program is asked already stays as it is.
     pub(crate) fn add(&mut self, question: &Question) {
-        let same = |open: &ProgramQuestion| {
+        let same = |open: &&mut ProgramQuestion| {
             open.question.call == question.call && open.question.digest == question.digest
         };
-        if self.open.iter().any(same) {
+        if let Some(open) = self.open.iter_mut().find(same) {
+            if let QuestionState::Answered(answer) = &open.state {
+                open.state = QuestionState::Lost(answer.clone());
+            }
             return;
         }
         self.open.retain(|open| open.question.call != question.call);
@@ -101,6 +106,18 @@ impl AskedProgram {
         requests
     }
 
+    /// Answers that were lost.
+    pub(crate) fn lost_answers(&mut self) -> Vec<ProgramAnswer> {
+        let mut again = Vec::new();
+        for open in &mut self.open {
+            if let QuestionState::Lost(answer) = open.state.clone() {
+                open.state = QuestionState::Answered(answer.clone());
+                again.push(open.with(answer));
+            }
+        }
+        again
+    }
+
     /// The answer did not count. The question is asked again, if it is still open.
     pub(crate) fn rejected(&mut self, id: &CallId) {
         if let Some(open) = self.open.iter_mut().find(|open| open.question.call == *id) {
@@ -113,7 +130,7 @@ impl AskedProgram {
         let place = self.open.iter().position(|open| open.question.call == *id)?;
         match self.open.remove(place).state {
             QuestionState::Asked(request) => Some(request),
-            QuestionState::NotAsked | QuestionState::Answered => None,
+            QuestionState::NotAsked | QuestionState::Answered(_) | QuestionState::Lost(_) => None,
         }
     }
 
@@ -121,18 +138,23 @@ impl AskedProgram {
     pub(crate) fn reply(&mut self, id: &str, reply: PermissionReply) -> Option<ProgramAnswer> {
         let is_it = |open: &&mut ProgramQuestion| matches!(&open.state, QuestionState::Asked(asked) if asked == id);
         let open = self.open.iter_mut().find(is_it)?;
-        open.state = QuestionState::Answered;
-        Some(open.answer(reply))
+        let given = open.answer(reply);
+        open.state = QuestionState::Answered(given.answer.clone());
+        Some(given)
     }
 
     /// The program cannot answer any more: a no to each question.
     pub(crate) fn deny_all(&mut self) -> Vec<ProgramAnswer> {
-        let open = self.open.iter_mut().filter(|open| open.state != QuestionState::Answered);
+        let is_open = |open: &&mut ProgramQuestion| {
+            matches!(open.state, QuestionState::NotAsked | QuestionState::Asked(_))
+        };
+        let open = self.open.iter_mut().filter(is_open);
         open.map(|open| {
-            open.state = QuestionState::Answered;
-            open.with(PersonAnswer::Deny(
+            let given = open.with(PersonAnswer::Deny(
                 "The program that would answer has closed its input".to_owned(),
-            ))
+            ));
+            open.state = QuestionState::Answered(given.answer.clone());
+            given
         })
         .collect()
     }
@@ -288,6 +310,17 @@ mod tests {
         assert_ne!(again[0]["request_id"], id.as_str());
         assert!(program.remove(&question(call()).call).is_some());
         assert!(program.reply(&id, allow(None, KeptPermission::Once)).is_none());
+    }
+
+    /// The session asks again what was answered: the answer died with a process.
+    #[test]
+    fn a_lost_answer_is_given_again() {
+        let (mut program, id) = asked(call());
+        let given = program.reply(&id, allow(None, KeptPermission::Once)).unwrap();
+        assert!(program.lost_answers().is_empty());
+        program.add(&question(call()));
+        assert_eq!(program.lost_answers(), [given]);
+        assert!(program.lost_answers().is_empty() && program.ask(|_| None).is_empty());
     }
 
     #[test]

@@ -438,8 +438,10 @@ impl ProgramView {
             ToClient::Failed { kind: _, message } => self.failed(&message),
             ToClient::Attached { .. } => {
                 self.backlog = BacklogState::Over;
+                let mut outputs = self.ask();
                 let sent = self.prompts.iter().filter(|prompt| prompt.stage == PromptStage::Sent);
-                sent.filter_map(|prompt| self.send_prompt(prompt.text.clone())).collect()
+                outputs.extend(sent.filter_map(|prompt| self.send_prompt(prompt.text.clone())));
+                outputs
             }
             ToClient::Detached { reason, .. } => self.ended(&reason),
             ToClient::Welcome { .. }
@@ -500,9 +502,6 @@ impl ProgramView {
             {
                 self.questions.add(question);
                 outputs.extend(self.ask());
-                if self.input == ProgramInput::Closed {
-                    outputs.extend(self.questions.deny_all().into_iter().map(answered));
-                }
             }
             ClientEvent::CallEnded { call, result, .. } => {
                 outputs.extend(self.withdraw(call));
@@ -624,11 +623,20 @@ impl ProgramView {
         events.into_iter().map(|event| self.line(line(event))).collect()
     }
 
+    /// Asks the program what is open, unless it may have been answered since.
     fn ask(&mut self) -> Vec<ProgramOutput> {
+        if self.backlog == BacklogState::Comes {
+            return Vec::new();
+        }
         let calls = &self.calls;
         let use_id = |call: &CallId| Some(calls.get(call)?.origin.use_id()?.to_owned());
-        let requests = self.questions.ask(use_id);
-        requests.into_iter().map(ProgramOutput::Line).collect()
+        let mut outputs: Vec<ProgramOutput> =
+            self.questions.ask(use_id).into_iter().map(ProgramOutput::Line).collect();
+        outputs.extend(self.questions.lost_answers().into_iter().map(answered));
+        if self.input == ProgramInput::Closed {
+            outputs.extend(self.questions.deny_all().into_iter().map(answered));
+        }
+        outputs
     }
 
     /// A question was answered: the program need not answer any more.
