@@ -3,7 +3,8 @@
 
 use crate::support::anthropic::{Answer, Server, call, text};
 use crate::support::daemon::Wire;
-use crate::support::{Desk, child_of, needs, send, until};
+use crate::support::terminal::Tmux;
+use crate::support::{Desk, child_of, needs, run, send, until};
 use nix::sys::signal::Signal;
 use protocol::client::{
     BacklogFrom, ClientEvent, ClientRights, FromClient, SessionStart, ToClient,
@@ -561,6 +562,45 @@ fn servers_of_the_editor_run_in_their_own_sandbox() {
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&kept.stdout), "", "no file has the secret");
     editor.ends();
+}
+
+/// A person without a key logs in at a terminal, as the editor offers.
+#[test]
+fn the_setup_asks_for_vendor_and_key_and_hides_the_key() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("Hello.")]);
+    let tmux = Tmux::new(&desk);
+    let terminal = tmux.run("setup", &desk.agentd(&["acp", "--setup"]), (100, 20));
+    terminal.shows("Vendor (");
+    terminal.enters("nobody");
+    terminal.shows("there is no vendor");
+    terminal.enters("anthropic");
+    terminal.shows("not shown");
+    terminal.enters("sk-test-4f1c");
+    let folder = desk.home().join(".config/agentd");
+    until("the configuration is written", || folder.join("config.toml").exists());
+    assert!(!terminal.screen().contains("4f1c"), "{}", terminal.screen());
+    let key = folder.join("key-anthropic");
+    assert_eq!(std::fs::read_to_string(&key).unwrap(), "sk-test-4f1c\n");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&key.metadata().unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    // An editor's session finds it.
+    let _daemon = desk.daemon();
+    let mut command = desk.agentd(&["acp"]);
+    command.env("ANTHROPIC_BASE_URL", server.url());
+    let mut editor = Editor::of(command);
+    let terminals =
+        json!({"protocolVersion": 1, "clientCapabilities": {"auth": {"terminal": true}}});
+    let answer = editor.ask("initialize", &terminals);
+    assert_eq!(answer["result"]["authMethods"][0]["args"][0], "--setup", "{answer}");
+    assert_eq!(editor.ask("authenticate", &json!({"methodId": "setup"}))["result"], json!({}));
+    let session = editor.session(&desk);
+    let id = editor.prompt(&session, "hi");
+    assert_eq!(stop(&editor.answer(id)), "end_turn");
+    editor.ends();
+    // Without a terminal it says so.
+    let ran = run(desk.agentd(&["acp", "--setup"]));
+    assert!(ran.code == 2 && ran.err.contains("at a terminal"), "{ran:?}");
 }
 
 /// The command that prints a key reads nothing that the editor says.

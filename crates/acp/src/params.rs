@@ -28,6 +28,13 @@ pub struct InitializeParams {
 }
 
 impl InitializeParams {
+    /// True if the editor can show a program at a terminal, for a person to log in.
+    #[must_use]
+    pub fn has_terminal(&self) -> bool {
+        let terminal = self.client_capabilities.pointer("/auth/terminal");
+        terminal.is_some_and(|terminal| *terminal == Value::Bool(true))
+    }
+
     /// True if the editor shows forms.
     #[must_use]
     pub fn has_forms(&self) -> bool {

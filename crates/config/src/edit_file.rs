@@ -1,5 +1,6 @@
 //! Replaces the person's configuration file in one step: a crash or a concurrent reader finds either the
-//! old or the new file. Its permissions and a link to it stay. For `append_rule` and `edit_servers`.
+//! old or the new file. Its permissions and a link to it stay. For `append_rule`, `edit_servers` and
+//! `edit_provider`.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};

@@ -21,6 +21,7 @@ mod dirs;
 mod duration;
 mod edit_file;
 mod edit_hooks;
+mod edit_provider;
 mod edit_servers;
 mod environment;
 mod error;
@@ -76,6 +77,7 @@ pub use dirs::{
 pub use duration::written as written_duration;
 pub use edit_file::FileAccessError;
 pub use edit_hooks::{ConfiguredHook, HookConfig};
+pub use edit_provider::{EditProviderError, ProviderChoice, set_provider};
 pub use edit_servers::{
     EditServersError, NewServer, add_servers, install_server, remove_server, server_in, server_line,
 };

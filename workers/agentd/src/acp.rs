@@ -218,10 +218,12 @@ impl Editor<'_> {
         }
         let done = match method {
             "initialize" => read::<InitializeParams>(method, params).map(|params| {
-                let answer = initialized();
+                let answer = initialized(&params);
                 self.initialized = Some(params);
                 Some(answer)
             }),
+            // A person logs in at a terminal; each session reads the key anew.
+            "authenticate" => Ok(Some(json!({}))),
             "session/new" => read(method, params)
                 .and_then(|params: NewParams| self.new_session(id, &params))
                 .map(|()| None),
@@ -457,7 +459,15 @@ fn follow_session(
 }
 
 /// What this agent can do.
-fn initialized() -> Value {
+fn initialized(params: &InitializeParams) -> Value {
+    let setup = json!({
+        "type": "terminal",
+        "id": "setup",
+        "name": "Vendor and key",
+        "description": "Asks at a terminal for the vendor of the model and your key, and writes them into your configuration",
+        "args": ["--setup"],
+    });
+    let methods = if params.has_terminal() { vec![setup] } else { Vec::new() };
     json!({
         "protocolVersion": VERSION,
         "agentInfo": {"name": "agentd", "title": "agentd", "version": env!("CARGO_PKG_VERSION")},
@@ -469,7 +479,7 @@ fn initialized() -> Value {
                 "list": {}, "resume": {}, "close": {}, "delete": {}, "additionalDirectories": {},
             },
         },
-        "authMethods": [],
+        "authMethods": methods,
     })
 }
 

@@ -90,6 +90,9 @@ pub(crate) enum CliCommand {
     ///
     /// More: `agentd help editors`.
     Acp {
+        /// Ask at this terminal for vendor and key, and write them into your configuration.
+        #[arg(long)]
+        setup: bool,
         #[command(flatten)]
         flags: SessionFlags,
     },

@@ -2,6 +2,7 @@
 //! code.
 
 mod acp;
+mod acp_setup;
 mod answer_schema;
 mod attach_services;
 mod audit;
@@ -105,7 +106,8 @@ fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
             interactive::attach(session.as_deref(), &flags, rights, others)
         }
         (Some(CliCommand::Review { base, flags }), _) => review::main(base.as_deref(), flags),
-        (Some(CliCommand::Acp { flags }), _) => acp::main(&flags),
+        (Some(CliCommand::Acp { setup: true, .. }), _) => acp_setup::main(),
+        (Some(CliCommand::Acp { flags, setup: false }), _) => acp::main(&flags),
         (Some(CliCommand::Sdk { flags }), _) => sdk::main(*flags),
         (Some(CliCommand::Open { session, port, here, call }), _) => {
             open_port::main(&session, open_port::Ports { port, here: here.unwrap_or(port), call })
