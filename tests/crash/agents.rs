@@ -5,7 +5,9 @@ use crate::support::anthropic::{Answer, Server, call};
 use crate::support::daemon::Wire;
 use crate::support::{Daemon, Desk, runs, send, until, wrote};
 use nix::sys::signal::Signal;
-use protocol::client::{ClientEvent, FromClient, SessionEnding, SessionStart, ToClient};
+use protocol::client::{
+    BacklogFrom, ClientEvent, ClientRights, FromClient, SessionEnding, SessionStart, ToClient,
+};
 use protocol::ids::SessionId;
 use protocol::judgement::PermissionMode;
 use protocol::session::OpenTurn;
@@ -363,8 +365,13 @@ fn after_the_death_of_the_supervisor_one_in_the_background_is_waited_for_again()
         opening.mode = Some(PermissionMode::Auto);
         let open_turn = OpenTurn::GoesOn;
         opening.start = SessionStart::Resume { session: session.clone(), open_turn };
-        let session = wire.open(&opening);
-        if own.is_some() {
+        let (session, next) = wire.opened(&opening);
+        let before = wire.attach(&session, BacklogFrom::Seq(next), ClientRights::Full);
+        // The turn may end before this client is attached.
+        let ends = |word: &ToClient| {
+            matches!(word, ToClient::Event { event: ClientEvent::TurnEnded { .. }, .. })
+        };
+        if own.is_some() && !before.iter().any(ends) {
             wire.turn_ends();
         }
         let of_task = |record: &Value| record["kind"] == "RESULT" && record["call"] == 1;
