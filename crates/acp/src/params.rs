@@ -64,14 +64,19 @@ impl HandedServers {
                         |name: &str| one.get(name).and_then(Value::as_str).map(str::to_owned);
                     Some((word("name")?, Value::from(word("value")?)))
                 };
-                all.filter_map(pair).collect::<Map<_, _>>()
+                all.map(pair).collect::<Option<Map<_, _>>>()
+            };
+            let (Some(env), Some(headers)) = (pairs("env"), pairs("headers")) else {
+                let what = "a variable or header of it is no name and value";
+                refused.push(format!("the MCP server {given:?} ({what})"));
+                continue;
             };
             let shaped = match (word("type"), word("command"), word("url")) {
                 (None | Some("stdio"), Some(command), _) => {
-                    json!({"command": command, "args": server.get("args"), "env": pairs("env")})
+                    json!({"command": command, "args": server.get("args"), "env": env})
                 }
                 (Some("http"), _, Some(url)) => {
-                    json!({"type": "http", "url": url, "headers": pairs("headers")})
+                    json!({"type": "http", "url": url, "headers": headers})
                 }
                 (kind, ..) => {
                     let kind = kind.unwrap_or("without a command");
@@ -83,7 +88,13 @@ impl HandedServers {
             if shaped.get("args").is_some_and(Value::is_null) {
                 shaped["args"] = json!([]);
             }
-            table.insert(own_name(given), shaped);
+            let name = own_name(given);
+            if table.contains_key(&name) {
+                refused
+                    .push(format!("the MCP server {given:?} (another one is named {name:?} here)"));
+                continue;
+            }
+            table.insert(name, shaped);
         }
         (table, refused)
     }
@@ -363,6 +374,8 @@ mod tests {
             {"name": "My files!", "command": "/bin/s", "args": ["-x"], "env": [{"name": "K", "value": "v"}]},
             {"type": "http", "name": "web", "url": "https://x/mcp", "headers": [{"name": "A", "value": "b"}]},
             {"type": "sse", "name": "old", "url": "https://y"},
+            {"name": "My-files", "command": "/bin/t"},
+            {"name": "odd", "command": "/bin/t", "env": [{"name": "K", "value": 7}]},
         ]);
         let (table, refused) = serde_json::from_value::<HandedServers>(servers).unwrap().table();
         assert_eq!(
@@ -373,7 +386,13 @@ mod tests {
             table["web"],
             json!({"type": "http", "url": "https://x/mcp", "headers": {"A": "b"}})
         );
-        assert_eq!(refused, ["the MCP server \"old\" (sse)"]);
+        assert_eq!(table.len(), 2);
+        for (said, named) in
+            refused.iter().zip(["\"old\" (sse)", "\"My-files\" (another", "\"odd\" (a variable"])
+        {
+            assert!(said.contains(named), "{refused:?}");
+        }
+        assert_eq!(refused.len(), 3);
     }
 
     #[test]
